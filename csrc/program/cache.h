@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one cache of compiled programs: memory, then disk, then the compiler. Thread safe; a program is
+// compiled once however many threads or processes ask. Callers must not hold the GIL on a miss.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "csrc/base/hash.h"
+#include "csrc/base/ref.h"
+#include "csrc/base/status.h"
+#include "csrc/pjrt/client.h"
+#include "csrc/program/disk_cache.h"
+#include "csrc/program/program.h"
+
+namespace torch_tpu::program {
+
+// The content of a key: everything lowering and compiling can see that differs between programs of
+// one process. What is the same for the whole process (versions, plugin, flags) is the fingerprint.
+struct Key {
+  std::vector<uint64_t> words;
+  Hash128 hash;
+};
+
+// One compiled program, with an executable per device, made on first use there.
+class CompiledProgram : public RefCounted<CompiledProgram> {
+ public:
+  const std::vector<const hlo::Shape*>& outputs() const { return outputs_; }
+  const std::vector<ops::BoundsCheck>& checks() const { return checks_; }
+  // Live outputs plus two per bounds check.
+  size_t num_results() const { return outputs_.size() + 2 * checks_.size(); }
+  // Null until ProgramCache::Get made one for the device.
+  const pjrt::Executable* executable(int device) const {
+    return executables_[device].load(std::memory_order_acquire);
+  }
+
+  static constexpr int kMaxDevices = 64;
+
+ private:
+  friend class ProgramCache;
+  std::vector<const hlo::Shape*> outputs_;
+  std::vector<ops::BoundsCheck> checks_;
+  std::atomic<const pjrt::Executable*> executables_[kMaxDevices] = {};
+  std::mutex mutex_;        // held while compiling or loading
+  std::string serialized_;  // bytes of the first serialize: serves the other devices
+};
+
+class ProgramCache {
+ public:
+  // `fingerprint`: see Fingerprint below; part of each disk key.
+  ProgramCache(std::string fingerprint, std::unique_ptr<DiskCache> disk);
+
+  // Ready to run on `device`. `record` is called on a miss only, on this thread.
+  StatusOr<Ref<CompiledProgram>> Get(const Key& key, pjrt::Device* device,
+                                     const std::function<StatusOr<Program>()>& record,
+                                     std::string_view dot_precision);
+
+  DiskCache& disk() { return *disk_; }
+  int64_t size() const;
+  void Clear();  // memory only
+
+ private:
+  struct KeyHash {
+    size_t operator()(const Key& k) const { return k.hash.lo; }
+  };
+  struct KeyEqual {
+    bool operator()(const Key& a, const Key& b) const {
+      return a.hash == b.hash && a.words == b.words;
+    }
+  };
+  Status Fill(CompiledProgram& program, const Key& key, pjrt::Device* device,
+              const std::function<StatusOr<Program>()>& record, std::string_view dot_precision);
+  std::unique_ptr<pjrt::Executable> FromPayload(CompiledProgram& program, std::string_view payload,
+                                                pjrt::Device* device);
+
+  std::string fingerprint_;
+  std::unique_ptr<DiskCache> disk_;
+  mutable std::mutex mutex_;
+  std::unordered_map<Key, Ref<CompiledProgram>, KeyHash, KeyEqual> table_;
+};
+
+// Everything outside a program that its executable depends on: builder and op table content, torch
+// version, plugin content and attributes, platform, device kind, CPU model and flags, flag variables.
+StatusOr<std::string> Fingerprint(pjrt::Client& client, std::string_view torch_version);
+
+// Hash of the sources of hlo/, ops/ and program/, made by the build.
+extern const char kContentHash[];
+
+}  // namespace torch_tpu::program
