@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Made-up addresses for slots: a range that is reserved and never mapped, so that a mistaken host read
+// traps. Two live ranges never overlap. Thread safe.
+#pragma once
+
+#include <cstddef>
+
+namespace torch_tpu::device {
+
+// At least `bytes` of address space, aligned to 512.
+void* AllocateAddress(int device, size_t bytes);
+void FreeAddress(int device, void* address, size_t bytes);
+// The device that owns the address, or -1 when it is none of ours.
+int DeviceOfReservedAddress(const void* address);
+
+}  // namespace torch_tpu::device

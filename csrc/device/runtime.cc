@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "csrc/device/runtime.h"
+
+#include <torch/version.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+
+#include "csrc/base/env.h"
+#include "csrc/device/error.h"
+
+namespace torch_tpu::device {
+namespace {
+
+std::mutex mutex;
+std::atomic<Runtime*> opened{nullptr};
+Status* failure = nullptr;
+
+std::vector<std::string>& SitePackages() {
+  static auto* folders = new std::vector<std::string>();
+  return *folders;
+}
+
+int CpuDevices() {
+  return static_cast<int>(std::clamp<int64_t>(GetEnvInt("TORCH_TPU_CPU_DEVICES"), 1,
+                                              program::CompiledProgram::kMaxDevices));
+}
+
+}  // namespace
+
+StatusOr<Runtime*> Runtime::Get() {
+  if (Runtime* runtime = opened.load(std::memory_order_acquire)) return runtime;
+  std::lock_guard<std::mutex> lock(mutex);
+  if (Runtime* runtime = opened.load(std::memory_order_acquire)) return runtime;
+  if (failure != nullptr) return *failure;
+  auto open = []() -> StatusOr<Runtime*> {
+    TT_ASSIGN_OR_RETURN(pjrt::RuntimeChoice choice, pjrt::ChooseRuntime(SitePackages()));
+    TT_ASSIGN_OR_RETURN(pjrt::Plugin * plugin, pjrt::Plugin::Load(choice.path));
+    auto runtime = std::make_unique<Runtime>();
+    // A plugin given by path is asked for CPU devices too; Client drops what does not apply.
+    bool cpu = choice.kind == pjrt::RuntimeKind::kCpu || choice.kind == pjrt::RuntimeKind::kPath;
+    TT_ASSIGN_OR_RETURN(runtime->client_, pjrt::Client::Create(plugin, cpu ? CpuDevices() : 0));
+    runtime->host_is_device_ = runtime->client_->platform() == "cpu";
+    TT_ASSIGN_OR_RETURN(std::string print, program::Fingerprint(*runtime->client_, TORCH_VERSION));
+    constexpr int64_t kMaxBytes = int64_t{4} << 30;
+    runtime->programs_ = new program::ProgramCache(
+        std::move(print), std::make_unique<program::DiskCache>(CacheFolder(), kMaxBytes));
+    return runtime.release();
+  };
+  StatusOr<Runtime*> runtime = open();
+  if (runtime.ok()) {
+    opened.store(*runtime, std::memory_order_release);
+  } else {
+    failure = new Status(runtime.status());
+  }
+  return runtime;
+}
+
+Runtime& Runtime::Require() {
+  if (Runtime* runtime = opened.load(std::memory_order_acquire)) return *runtime;
+  StatusOr<Runtime*> runtime = Get();
+  ThrowIfError(runtime.status());
+  return **runtime;
+}
+
+Runtime* Runtime::IfOpen() { return opened.load(std::memory_order_acquire); }
+
+void Runtime::SetSitePackages(std::vector<std::string> folders) {
+  SitePackages() = std::move(folders);
+}
+
+int Runtime::DeviceCount() {
+  if (Runtime* runtime = IfOpen()) return runtime->device_count();
+  static const bool cpu = [] {
+    StatusOr<pjrt::RuntimeChoice> choice = pjrt::ChooseRuntime(SitePackages());
+    return choice.ok() && choice->kind == pjrt::RuntimeKind::kCpu;
+  }();
+  if (cpu) return CpuDevices();
+  StatusOr<Runtime*> runtime = Get();
+  return runtime.ok() ? (*runtime)->device_count() : 0;
+}
+
+std::string CacheFolder() {
+  if (GetEnv("TORCH_TPU_CACHE") == "0") return "";
+  std::string folder = GetEnv("TORCH_TPU_CACHE_DIR");
+  if (!folder.empty()) return folder;
+  std::string base = GetEnv("XDG_CACHE_HOME");
+  if (base.empty()) {
+    std::string home = GetEnv("HOME");
+    if (home.empty()) return "";
+    base = home + "/.cache";
+  }
+  return base + "/torch_tpu";
+}
+
+}  // namespace torch_tpu::device
