@@ -16,7 +16,8 @@ class RefCounted {
     if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete static_cast<const T*>(this);
   }
   // True when the caller's reference is the only one.
-  bool unique() const { return refs_.load(std::memory_order_acquire) == 1; }
+  bool unique() const { return use_count() == 1; }
+  uint32_t use_count() const { return refs_.load(std::memory_order_acquire); }
 
  protected:
   RefCounted() = default;

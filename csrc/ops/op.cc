@@ -267,17 +267,22 @@ Values LowerOrThrow(const Call& call, hlo::Builder& builder, const Values& value
                     std::vector<BoundsCheck>* checks) {
   Lowering x(call, builder, values);
   Results results = call.def->lower(x);
-  if (results.size() != call.outputs.size()) {
+  const bool typed = !call.outputs.empty();
+  if (typed && results.size() != call.outputs.size()) {
     throw hlo::Error(
         StrCat("expected ", call.outputs.size(), " results, the lowering gave ", results.size()));
   }
   Values out;
   for (size_t i = 0; i < results.size(); ++i) {
+    if (!typed || call.outputs[i].shape.dtype == DType::kInvalid) {
+      out.push_back(results[i]);
+      continue;
+    }
     const Output& output = call.outputs[i];
     Value v = Fit(results[i], output.shape, i);
-    if (output.written != nullptr) {
-      const View& view = output.written->view;
-      if (!view.identity()) v = WriteView(values[output.written->value], v, view);
+    if (output.stored != DType::kInvalid) v = hlo::Convert(v, output.stored);
+    if (output.written.value >= 0) {
+      v = WriteView(values[output.written.value], v, output.written.view);
     } else if (!output.storage_order.empty()) {
       v = hlo::Transpose(v, output.storage_order);
     }

@@ -7,8 +7,8 @@
 //
 // A block names a *functional* overload where aten has one; its in-place and out= twins are found by
 // schema and need no block. Ops that exist only as in-place or out= (normal_, arange.start_out,
-// _foreach_add_, _fused_adamw_) are named as they are: the block then returns the new value of each
-// written argument (each element of a written list), in schema order, whatever the old values were.
+// _foreach_add_, _fused_adamw_) are named as they are. A block returns the fresh results first, in
+// schema order, then the new value of each written argument (each element of a written list).
 //
 // Generic machinery converts each returned value to the dtype torch's meta kernel gave and checks
 // its sizes, so a block may return the compute type (f32 for bf16) and is rounded once.
@@ -60,6 +60,8 @@ struct Options {
   Tolerance tolerance = Tolerance::kElementwise;
   // Uses x.random(): needs a Philox seed and offset as run-time arguments.
   bool random = false;
+  // Arguments the op writes although its schema does not say so (native_batch_norm's running_mean).
+  std::vector<std::string> writes = {};
   // What the block does not cover, shown in the coverage page; a call outside it throws hlo::Error.
   std::string limitation = "";
 };
@@ -134,11 +136,15 @@ struct Schema {
 };
 
 struct Output {
-  Shape shape;       // logical sizes and dtype of the tensor
+  // Logical sizes and dtype of the tensor. kInvalid: torch returns an undefined tensor here, and the
+  // block may return an absent Value.
+  Shape shape;
   // A fresh result: dims in storage order (row-major of the transposed value). Empty: identity.
   Dims storage_order;
-  // A written argument: which tensor, and how it sees its slot. The new slot value is an output.
-  const TensorArg* written = nullptr;
+  // The dtype the stored value gets when it differs from shape.dtype (out= of another dtype).
+  DType stored = DType::kInvalid;
+  // Written through a view that does not cover its slot: where. The new slot value is the output.
+  TensorArg written;
 };
 
 struct Call {
