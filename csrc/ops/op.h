@@ -177,6 +177,7 @@ struct BoundsCheck {
 class Random {
  public:
   explicit Random(Value seed_offset) : state_(seed_offset) {}
+  Value state() const { return state_; }
   // Uniform 32-bit words, ui32. `stream` tells apart several draws within one call (0..3: words of
   // the same Philox block, at no extra cost when drawn together by Words).
   Value Bits(const Dims& dims, int stream = 0) const;
