@@ -69,8 +69,10 @@ Value Fraction53(Value high, Value low) {
 
 Values Random::Words(const Dims& dims) const {
   Builder& b = state_.builder();
-  Value seed = Reshape(b.Slice(state_, {0}, {1}), {}), offset = Reshape(b.Slice(state_, {1}, {2}), {});
-  std::array<Value, 4> counter = {Value(), b.ConstantInt(DType::kU32, 0), Low(offset), High(offset)};
+  Value seed = Reshape(b.Slice(state_, {0}, {1}), {}),
+        offset = Reshape(b.Slice(state_, {1}, {2}), {});
+  std::array<Value, 4> counter = {Value(), b.ConstantInt(DType::kU32, 0), Low(offset),
+                                  High(offset)};
   if (Shape{DType::kU32, dims}.numel() <= std::numeric_limits<uint32_t>::max()) {
     counter[0] = LinearIndex(b, dims, DType::kU32);
   } else {

@@ -136,9 +136,7 @@ OPS(({"aten::count_nonzero", "aten::count_nonzero.dim_IntList"}),
   return Shaped(x, CountTrue(v, ReducedDims(x, "dim", v.rank())));
 }
 
-OP("aten::var.correction", {.tolerance = kSums}) {
-  return Shaped(x, MeanAndVariance(x).variance);
-}
+OP("aten::var.correction", {.tolerance = kSums}) { return Shaped(x, MeanAndVariance(x).variance); }
 
 OP("aten::std.correction", {.tolerance = kSums}) {
   return Shaped(x, Sqrt(MeanAndVariance(x).variance));

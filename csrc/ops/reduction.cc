@@ -34,7 +34,8 @@ Value KeepDims(Value v, const Dims& dims) { return Unsqueeze(v, dims); }
 
 Value CountTrue(Value pred, const Dims& dims) {
   // A device without 64-bit integers counts faster in 32.
-  DType narrow = CountOver(pred, dims) > std::numeric_limits<int32_t>::max() ? DType::kS64 : DType::kS32;
+  DType narrow =
+      CountOver(pred, dims) > std::numeric_limits<int32_t>::max() ? DType::kS64 : DType::kS32;
   return Convert(Sum(Convert(pred, narrow), dims), DType::kS64);
 }
 
