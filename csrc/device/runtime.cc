@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "csrc/device/runtime.h"
 
+#include <pthread.h>
 #include <torch/version.h>
 
 #include <algorithm>
@@ -18,6 +19,21 @@ namespace {
 std::mutex mutex;
 std::atomic<Runtime*> opened{nullptr};
 Status* failure = nullptr;
+std::atomic<bool> bad_fork{false};
+
+// The child inherits the client but none of the plugin's threads.
+void PoisonForkedChildren() {
+  pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); },
+                 [] {
+                   opened.store(nullptr);
+                   bad_fork.store(true);
+                   failure = new Status(FailedPrecondition(
+                       "Cannot use tpu in a process forked after tpu was initialized. Try: the "
+                       "'spawn' start method (torch.multiprocessing.set_start_method), or keep "
+                       "tensors of DataLoader workers on the CPU."));
+                   mutex.unlock();
+                 });
+}
 
 std::vector<std::string>& SitePackages() {
   static auto* folders = new std::vector<std::string>();
@@ -52,6 +68,7 @@ StatusOr<Runtime*> Runtime::Get() {
   };
   StatusOr<Runtime*> runtime = open();
   if (runtime.ok()) {
+    PoisonForkedChildren();
     opened.store(*runtime, std::memory_order_release);
   } else {
     failure = new Status(runtime.status());
@@ -65,6 +82,8 @@ Runtime& Runtime::Require() {
   ThrowIfError(runtime.status());
   return **runtime;
 }
+
+bool Runtime::InBadFork() { return bad_fork.load(std::memory_order_relaxed); }
 
 Runtime* Runtime::IfOpen() { return opened.load(std::memory_order_acquire); }
 

@@ -20,6 +20,8 @@ class Runtime {
   static Runtime& Require();
   // Null when not opened yet: for code that must not open it (count, memory figures, exit).
   static Runtime* IfOpen();
+  // True in a process forked after the plugin was opened: its threads are gone, so every use fails.
+  static bool InBadFork();
   // Folders in which plugin packages live; set once from Python before the first Get.
   static void SetSitePackages(std::vector<std::string> folders);
 
