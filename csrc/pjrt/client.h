@@ -35,7 +35,7 @@ struct MemoryStats {
 
 class Device {
  public:
-  int index() const { return index_; }   // position among addressable devices = torch device index
+  int index() const { return index_; }  // position among addressable devices = torch device index
   int64_t id() const { return id_; }
   const std::string& kind() const { return kind_; }
   Client& client() const { return *client_; }
@@ -57,7 +57,7 @@ class Device {
   std::atomic<int64_t> in_use_{0}, peak_{0}, allocs_{0}, frees_{0}, ooms_{0};
 };
 
-// Completion of some work. Move only; destroys the PJRT event.
+// Completion of some work. Move only; destroys the PJRT event. An empty Event is work that is done.
 class Event {
  public:
   Event() = default;
@@ -94,29 +94,32 @@ class Buffer {
   StatusOr<Event> Ready() const;
   // Dense row-major copy to host; `size` must equal bytes(). Async: keep dst alive until the event.
   StatusOr<Event> ToHost(void* dst, int64_t size) const;
-  // Host pointer of a ready buffer on a CPU runtime, null elsewhere. Valid while this lives and is not donated.
+  // Host pointer of a ready buffer on a CPU runtime, null elsewhere. Valid while this lives and is
+  // not donated.
   StatusOr<const void*> HostPointer() const;
   StatusOr<Buffer> CopyTo(Device* dst) const;
   StatusOr<hlo::Shape> QueryShape() const;
 
  private:
+  Status CheckUsable(const char* call) const;
   Device* device_ = nullptr;
   PJRT_Buffer* raw_ = nullptr;
   int64_t bytes_ = 0;
 };
 
 enum class HostSemantics {
-  kCopy,             // source may be reused at return
-  kUntilTransferred, // source unchanged until `done`
-  kZeroCopy,         // source may be aliased for the buffer's life; `done` fires when it dies
+  kCopy,              // source may be reused at return
+  kUntilTransferred,  // source unchanged until `done`
+  kZeroCopy,          // source may be aliased for the buffer's life; `done` fires when it dies
 };
 
 struct CompileOptions {
   int num_replicas = 1, num_partitions = 1;
   std::vector<int64_t> device_ids = {};  // replicas x partitions, row-major
   bool use_spmd = false, use_shardy = false;
-  int effort = 0;                        // 0 default, 9 O0, 19 O1, 29 O2, 39 O3
-  std::vector<std::pair<std::string, std::string>> overrides = {};  // env_option_overrides (typed by text: true/false, int, else string)
+  int effort = 0;  // 0 default, 9 O0, 19 O1, 29 O2, 39 O3
+  std::vector<std::pair<std::string, std::string>> overrides =
+      {};  // env_option_overrides (typed by text: true/false, int, else string)
 };
 // The serialized xla.CompileOptionsProto. Own writer; golden-byte tests.
 std::string SerializeCompileOptions(const CompileOptions& options);
@@ -136,8 +139,9 @@ class Executable {
   const std::vector<hlo::Shape>& outputs() const { return outputs_; }
   size_t num_outputs() const { return num_outputs_; }
 
-  // The hot call: no allocation, no event, no query. `outputs` receives num_outputs() raw buffers that
-  // the caller owns. Arguments whose donation the program states are consumed. Does not check shapes.
+  // The hot call: no allocation, no event, no query. `outputs` receives num_outputs() raw buffers
+  // that the caller owns. Arguments whose donation the program states are consumed. Does not check
+  // shapes.
   Status Execute(PJRT_Buffer* const* arguments, size_t num_arguments, PJRT_Buffer** outputs) const;
 
   // Bytes for Client::Load. Call at most once, right after Compile; fails when not serializable.
@@ -162,15 +166,17 @@ class Client {
   static StatusOr<Client*> Create(Plugin* plugin, int num_devices);
 
   Plugin& plugin() const { return *plugin_; }
-  const std::string& platform() const { return platform_; }          // "cpu", "tpu", "cuda"
+  const std::string& platform() const { return platform_; }  // "cpu", "tpu", "cuda"
+  bool is_cpu() const { return is_cpu_; }
   const std::string& platform_version() const { return version_; }
-  const std::vector<Device*>& devices() const { return devices_; }   // addressable
+  const std::vector<Device*>& devices() const { return devices_; }  // addressable
   PJRT_Client* raw() const { return raw_; }
 
   // Dense row-major source when `byte_strides` is null. `done` may be null with kCopy.
   StatusOr<Buffer> FromHost(const void* data, const hlo::Shape& shape, const int64_t* byte_strides,
                             HostSemantics semantics, Device* device, Event* done = nullptr);
-  // StableHLO text to a loaded executable on `device` (1x1 assignment unless options say otherwise).
+  // StableHLO text to a loaded executable on `device` (1x1 assignment unless options say
+  // otherwise).
   StatusOr<std::unique_ptr<Executable>> Compile(std::string_view module, Device* device,
                                                 const CompileOptions& options = {});
   StatusOr<std::unique_ptr<Executable>> Load(std::string_view serialized, Device* device,
@@ -179,7 +185,9 @@ class Client {
  private:
   Plugin* plugin_ = nullptr;
   PJRT_Client* raw_ = nullptr;
+  StatusOr<std::unique_ptr<Executable>> Finish(PJRT_LoadedExecutable* raw, Device* device);
   std::string platform_, version_;
+  bool is_cpu_ = false;
   std::vector<Device*> devices_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PJRT plugin: dlopen, version and capability checks, errors as Status. Only csrc/pjrt/*.cc include
-// the PJRT C header. A plugin is never unloaded (it owns threads and globals).
+// A PJRT plugin: dlopen, version and capability checks, errors as Status. Only csrc/pjrt/*.cc
+// include the PJRT C header. A plugin is never unloaded (it owns threads and globals).
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class Plugin {
   int api_major() const { return api_major_; }
   int api_minor() const { return api_minor_; }
   const std::vector<Attribute>& attributes() const { return attributes_; }
-  // Identity for the cache key: file size, mtime-independent content hash (memoized on disk by
+  // Identity for the cache key: file size, content hash (memoized on disk by
   // path, size, mtime, inode), version, attributes.
   StatusOr<std::string> Fingerprint() const;
   // True when the plugin has the function whose field sits at `offset` of PJRT_Api.
@@ -42,6 +42,7 @@ class Plugin {
 
  private:
   Plugin() = default;
+  Status Open();
   const PJRT_Api* api_ = nullptr;
   std::string path_;
   int api_major_ = 0, api_minor_ = 0;
@@ -56,5 +57,7 @@ struct RuntimeChoice {
 // Reads TORCH_TPU_RUNTIME (auto|tpu|cpu|cuda|/path) and finds the plugin file: libtpu when a TPU is
 // on the PCI bus, else the CPU plugin. `site_packages` are the folders to look in.
 StatusOr<RuntimeChoice> ChooseRuntime(const std::vector<std::string>& site_packages);
+// True when a TPU chip of a known generation is among the PCI devices (sysfs).
+bool HasTpu(const std::string& pci_devices = "/sys/bus/pci/devices");
 
 }  // namespace torch_tpu::pjrt

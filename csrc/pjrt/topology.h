@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ahead-of-time compilation for a topology with no chip present (libtpu). Use in a process of its own.
+// Ahead-of-time compilation for a topology with no chip present (libtpu). Use in a process of its
+// own.
 #pragma once
 
 #include <memory>
@@ -22,19 +23,27 @@ struct AotReport {
   std::string serialized;
 };
 
+// Sets what libtpu reads when it is loaded (TPU_SKIP_MDS_QUERY=1 ...), where unset. Call before
+// Plugin::Load, first thing in main: setenv is not safe beside other threads.
+void SetAheadOfTimeEnvironment();
+
 class Topology {
  public:
-  // name: "tpu7x:2x2x1". Sets libtpu's environment (TPU_SKIP_MDS_QUERY=1 ...) when unset, before load.
+  Topology(const Topology&) = delete;
+  Topology& operator=(const Topology&) = delete;
+  // name: "tpu7x:2x2x1".
   static StatusOr<std::unique_ptr<Topology>> Create(Plugin* plugin, const std::string& name);
   ~Topology();
   int num_devices() const;
   const std::vector<std::string>& device_kinds() const;
+  // Without device ids in the options: the topology's first ones.
   StatusOr<AotReport> Compile(std::string_view module, const CompileOptions& options);
 
  private:
   Topology() = default;
   Plugin* plugin_ = nullptr;
   PJRT_TopologyDescription* raw_ = nullptr;
+  std::vector<int64_t> ids_;
   std::vector<std::string> kinds_;
 };
 
