@@ -115,7 +115,8 @@ OP("aten::roll", {.tolerance = Tolerance::kExact}) {
 OP("aten::rot90", {.tolerance = Tolerance::kExact}) {
   auto& b = x.builder();
   Value self = x.tensor("self");
-  Dims dims = Lowering::WrapDims(x.ints("dims"), self.rank());
+  Dims dims = x.ints("dims");
+  for (int64_t& dim : dims) dim = Lowering::WrapDim(dim, self.rank());
   int64_t k = ((x.integer("k") % 4) + 4) % 4;
   if (k == 0) return self;
   if (k == 2) return b.Reverse(self, dims);

@@ -58,7 +58,9 @@ OP("aten::expand_copy", {.tolerance = Tolerance::kExact}) {
 
 OP("aten::permute_copy", {.tolerance = Tolerance::kExact}) {
   Value self = x.tensor("self");
-  return Transpose(self, Lowering::WrapDims(x.ints("dims"), self.rank()));
+  Dims dims = x.ints("dims");
+  for (int64_t& dim : dims) dim = Lowering::WrapDim(dim, self.rank());
+  return Transpose(self, dims);
 }
 
 OP("aten::t_copy", {.tolerance = Tolerance::kExact}) { return SwapDims(x.tensor("self"), 0, 1); }
