@@ -50,7 +50,7 @@ Tensor Make(DType dtype, const Dims& dims, const std::vector<T>& values) {
 }
 
 // Compiles main(tensors) = results of `body` and runs it.
-std::vector<Tensor> Run(const std::vector<Tensor>& inputs, const hlo::Body& body) {
+std::vector<Tensor> Execute(const std::vector<Tensor>& inputs, const hlo::Body& body) {
   Builder builder;
   Values parameters;
   for (const Tensor& t : inputs) parameters.push_back(builder.Parameter(t.shape));
@@ -103,7 +103,7 @@ std::vector<Tensor> RunOp(const char* name, const std::vector<Tensor>& inputs,
     schema.args.push_back("i" + std::to_string(call.args.size()));
     call.args.push_back(Arg{.kind = ArgKind::kInt, .ints = {value}});
   }
-  return Run(inputs, [&](const Values& values) -> Values {
+  return Execute(inputs, [&](const Values& values) -> Values {
     auto results = Lower(call, values.at(0).builder(), values);
     if (!results.ok()) throw hlo::Error(std::string(results.status().message()));
     return *results;
@@ -121,8 +121,8 @@ TEST(Scan, CountsAcrossBlockLevels) {
       flags[i] = (i * 2654435761u >> 7) % 3 != 0;
       expected[i] = sum += flags[i];
     }
-    auto out = Run({Make(DType::kPred, {n}, flags)},
-                   [](const Values& v) -> Values { return {CountScan(v[0])}; });
+    auto out = Execute({Make(DType::kPred, {n}, flags)},
+                       [](const Values& v) -> Values { return {CountScan(v[0])}; });
     EXPECT_EQ(out.at(0).as<int32_t>(), expected) << n;
   }
 }
@@ -135,22 +135,21 @@ TEST(Scan, SumsLargeIntegersExactly) {
     values[i] = (int64_t{1} << 40) + i;
     expected[i] = sum += values[i];
   }
-  auto out = Run({Make(DType::kS64, {n}, values)},
-                 [](const Values& v) -> Values { return {SumScan(v[0])}; });
+  auto out = Execute({Make(DType::kS64, {n}, values)},
+                     [](const Values& v) -> Values { return {SumScan(v[0])}; });
   EXPECT_EQ(out.at(0).as<int64_t>(), expected);
 }
 
 TEST(LowerBound, FindsFirstNotBelow) {
   float nan = std::numeric_limits<float>::quiet_NaN();
-  auto out = Run({Make<float>(DType::kF32, {5}, {1, 3, 3, 5, nan}),
-                  Make<float>(DType::kF32, {6}, {0, 1, 3, 4, 6, nan})},
-                 [](const Values& v) -> Values { return {LowerBound(v[0], v[1])}; });
+  auto out = Execute({Make<float>(DType::kF32, {5}, {1, 3, 3, 5, nan}),
+                      Make<float>(DType::kF32, {6}, {0, 1, 3, 4, 6, nan})},
+                     [](const Values& v) -> Values { return {LowerBound(v[0], v[1])}; });
   EXPECT_EQ(out.at(0).as<int32_t>(), (std::vector<int32_t>{0, 0, 1, 3, 4, 4}));
 }
 
 TEST(NonzeroPadded, GivesRowMajorCoordinates) {
-  auto out = RunOp("tpu::nonzero_padded",
-                   {Make<float>(DType::kF32, {2, 3}, {0, 1, 0, 2, 0, -3})});
+  auto out = RunOp("tpu::nonzero_padded", {Make<float>(DType::kF32, {2, 3}, {0, 1, 0, 2, 0, -3})});
   ASSERT_EQ(out.size(), 2u);
   EXPECT_EQ(out[0].shape.dims, (Dims{6, 2}));
   EXPECT_EQ(Count(out[1]), 3);
@@ -169,9 +168,9 @@ TEST(NonzeroPadded, RankZeroAndEmpty) {
 }
 
 TEST(MaskedSelectPadded, KeepsOrder) {
-  auto out = RunOp("tpu::masked_select_padded",
-                   {Make<int32_t>(DType::kS32, {2, 2}, {10, 20, 30, 40}),
-                    Make<uint8_t>(DType::kPred, {2, 2}, {0, 1, 0, 1})});
+  auto out =
+      RunOp("tpu::masked_select_padded", {Make<int32_t>(DType::kS32, {2, 2}, {10, 20, 30, 40}),
+                                          Make<uint8_t>(DType::kPred, {2, 2}, {0, 1, 0, 1})});
   EXPECT_EQ(Count(out.at(1)), 2);
   auto values = out[0].as<int32_t>();
   values.resize(2);
@@ -180,8 +179,8 @@ TEST(MaskedSelectPadded, KeepsOrder) {
 
 TEST(UniquePadded, SortsAndCounts) {
   float nan = std::numeric_limits<float>::quiet_NaN();
-  auto out = RunOp("tpu::unique_padded",
-                   {Make<float>(DType::kF32, {2, 4}, {3, nan, 1, 3, 1, 3, nan, 2})});
+  auto out =
+      RunOp("tpu::unique_padded", {Make<float>(DType::kF32, {2, 4}, {3, nan, 1, 3, 1, 3, nan, 2})});
   ASSERT_EQ(out.size(), 4u);
   EXPECT_EQ(Count(out[3]), 5);
   auto values = out[0].as<float>();
@@ -206,18 +205,18 @@ TEST(UniqueConsecutivePadded, KeepsRuns) {
 }
 
 TEST(RepeatInterleaveSized, SkipsZeroRepeats) {
-  auto out = RunOp("tpu::repeat_interleave_sized",
-                   {Make<int64_t>(DType::kS64, {4}, {2, 0, 3, 1})}, {6});
+  auto out =
+      RunOp("tpu::repeat_interleave_sized", {Make<int64_t>(DType::kS64, {4}, {2, 0, 3, 1})}, {6});
   EXPECT_EQ(out.at(0).as<int64_t>(), (std::vector<int64_t>{0, 0, 2, 2, 2, 3}));
 }
 
 TEST(ScatterRows, DropsRowsOutOfRange) {
-  auto out = Run({Make<float>(DType::kF32, {2, 2}, {1, 2, 3, 4}),
-                  Make<int64_t>(DType::kS64, {3}, {1, 2, 1}),
-                  Make<float>(DType::kF32, {3, 2}, {10, 20, 30, 40, 50, 60})},
-                 [](const Values& v) -> Values {
-                   return {ScatterRows(v[0], v[1], v[2], 0, Combiner("sum"))};
-                 });
+  auto out = Execute(
+      {Make<float>(DType::kF32, {2, 2}, {1, 2, 3, 4}), Make<int64_t>(DType::kS64, {3}, {1, 2, 1}),
+       Make<float>(DType::kF32, {3, 2}, {10, 20, 30, 40, 50, 60})},
+      [](const Values& v) -> Values {
+        return {ScatterRows(v[0], v[1], v[2], 0, Combiner("sum"))};
+      });
   EXPECT_EQ(out.at(0).as<float>(), (std::vector<float>{1, 2, 63, 84}));
 }
 
