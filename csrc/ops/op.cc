@@ -76,6 +76,13 @@ int Lowering::index_of(ArgRef a) const {
 
 const Arg& Lowering::at(ArgRef a) const { return call_.args[index_of(a)]; }
 
+bool Lowering::takes(std::string_view name) const {
+  const auto& names = call_.schema->args;
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+ArgKind Lowering::kind(ArgRef a) const { return at(a).kind; }
+
 bool Lowering::has(ArgRef a) const {
   const Arg& arg = at(a);
   if (arg.kind == ArgKind::kNone) return false;

@@ -5,8 +5,8 @@
 //     return x.arg("self") + x.scalar("value") * x.arg("tensor1") * x.arg("tensor2");
 //   }
 //
-// A block names a *functional* overload where aten has one; its in-place and out= twins are found by
-// schema and need no block. Ops that exist only as in-place or out= (normal_, arange.start_out,
+// A block names a *functional* overload where aten has one; its in-place and out= twins are found
+// by schema and need no block. Ops that exist only as in-place or out= (normal_, arange.start_out,
 // _foreach_add_, _fused_adamw_) are named as they are. A block returns the fresh results first, in
 // schema order, then the new value of each written argument (each element of a written list).
 //
@@ -38,7 +38,7 @@ class Lowering;
 
 // What a lowering returns: one value, or one per result.
 struct Results : Values {
-  Results(Value v) : Values{v} {}            // NOLINT: implicit by design
+  Results(Value v) : Values{v} {}                // NOLINT: implicit by design
   Results(Values vs) : Values(std::move(vs)) {}  // NOLINT
   Results(std::initializer_list<Value> vs) : Values(vs) {}
 };
@@ -47,11 +47,11 @@ using LowerFn = Results (*)(Lowering& x);
 
 // How far an op's result may lie from torch CPU's, for the op suite.
 enum class Tolerance : uint8_t {
-  kExact,       // bit for bit (data movement, integers, comparisons)
-  kElementwise, // a few ulp (default)
-  kAccumulate,  // sums and dots: order of accumulation differs
-  kApproximate, // transcendental approximations, iterative algorithms
-  kRandom,      // compare moments, not values
+  kExact,        // bit for bit (data movement, integers, comparisons)
+  kElementwise,  // a few ulp (default)
+  kAccumulate,   // sums and dots: order of accumulation differs
+  kApproximate,  // transcendental approximations, iterative algorithms
+  kRandom,       // compare moments, not values
 };
 
 struct Options {
@@ -74,20 +74,21 @@ struct OpDef {
   const char* file;
 };
 
-const OpDef* FindOp(std::string_view name);   // null when absent
-const std::vector<const OpDef*>& AllOps();    // sorted by name
+const OpDef* FindOp(std::string_view name);  // null when absent
+const std::vector<const OpDef*>& AllOps();   // sorted by name
 
 struct OpRegistration {
   OpRegistration(std::initializer_list<const char*> names, LowerFn lower, const char* file,
                  Options options = {});
 };
 
-// ---- one recorded call, free of torch types ------------------------------------------------------
+// ---- one recorded call, free of torch types
+// ------------------------------------------------------
 
 // How a tensor sees its storage's value: an as_strided over the value's row-major bytes.
 struct View {
-  Shape base;        // the value in the slot, as it was produced
-  DType dtype;       // what the tensor calls the bytes (differs from base.dtype for dtype views)
+  Shape base;           // the value in the slot, as it was produced
+  DType dtype;          // what the tensor calls the bytes (differs from base.dtype for dtype views)
   Dims sizes, strides;  // in elements of dtype
   int64_t offset = 0;   // in elements of dtype
   bool conj = false, neg = false;
@@ -96,16 +97,20 @@ struct View {
 };
 
 enum class ArgKind : uint8_t {
-  kNone,        // None, or an undefined tensor
+  kNone,  // None, or an undefined tensor
   kTensor,
   kTensorList,  // elements may be absent (index of -1)
   kScalar,      // a run-time number: 0-dim CPU tensor, Python number, Scalar, float argument
   kScalarList,  // Scalar[]: run-time numbers
-  kInt, kBool, kDouble,  // constants
-  kIntList, kBoolList, kDoubleList,
+  kInt,
+  kBool,
+  kDouble,  // constants
+  kIntList,
+  kBoolList,
+  kDoubleList,
   kString,
   kDType,
-  kOther,       // Device, Layout, Generator, MemoryFormat ...: not visible to lowerings
+  kOther,  // Device, Layout, Generator, MemoryFormat ...: not visible to lowerings
 };
 
 struct TensorArg {
@@ -114,17 +119,18 @@ struct TensorArg {
 };
 
 struct ScalarArg {
-  int value = -1;      // index of the rank-0 program value that carries it
-  DType dtype;         // torch's dtype for it: kF64, kS64, kPred, kC128 for numbers; a tensor's own for 0-dim tensors
-  bool wrapped = true; // a Python number: does not take part in promotion within its category
+  int value = -1;  // index of the rank-0 program value that carries it
+  DType dtype;     // torch's dtype for it: kF64, kS64, kPred, kC128 for numbers; a tensor's own for
+                   // 0-dim tensors
+  bool wrapped = true;  // a Python number: does not take part in promotion within its category
 };
 
 struct Arg {
   ArgKind kind = ArgKind::kNone;
   std::vector<TensorArg> tensors;
   std::vector<ScalarArg> scalars;
-  std::vector<int64_t> ints;     // kInt, kBool, kIntList, kBoolList
-  std::vector<double> doubles;   // kDouble, kDoubleList
+  std::vector<int64_t> ints;    // kInt, kBool, kIntList, kBoolList
+  std::vector<double> doubles;  // kDouble, kDoubleList
   std::string string;
   DType dtype = DType::kInvalid;
 };
@@ -136,8 +142,8 @@ struct Schema {
 };
 
 struct Output {
-  // Logical sizes and dtype of the tensor. kInvalid: torch returns an undefined tensor here, and the
-  // block may return an absent Value.
+  // Logical sizes and dtype of the tensor. kInvalid: torch returns an undefined tensor here, and
+  // the block may return an absent Value.
   Shape shape;
   // A fresh result: dims in storage order (row-major of the transposed value). Empty: identity.
   Dims storage_order;
@@ -152,15 +158,16 @@ struct Call {
   const Schema* schema = nullptr;
   std::vector<Arg> args;
   std::vector<Output> outputs;
-  int rng = -1;            // program value index of the u64[2] {seed, offset}; -1: none
+  int rng = -1;  // program value index of the u64[2] {seed, offset}; -1: none
   DType default_dtype = DType::kF32;
   bool check_bounds = false;  // debug mode: CheckBounds adds outputs
 };
 
-// ---- what a lowering sees -----------------------------------------------------------------------------
+// ---- what a lowering sees
+// -----------------------------------------------------------------------------
 
 struct ArgRef {
-  ArgRef(const char* name) : name(name) {}   // NOLINT: implicit by design
+  ArgRef(const char* name) : name(name) {}      // NOLINT: implicit by design
   ArgRef(int position) : position(position) {}  // NOLINT
   const char* name = nullptr;
   int position = -1;
@@ -196,26 +203,29 @@ class Lowering {
   Lowering(const Call& call, hlo::Builder& builder, const Values& values);
 
   // ---- tensors
-  bool has(ArgRef a) const;       // not None and defined
-  Value tensor(ArgRef a);         // as passed: own dtype and sizes; a 0-dim number becomes rank 0 of its dtype
-  Values tensors(ArgRef a);       // Tensor[]; absent elements are absent Values
+  bool has(ArgRef a) const;                 // not None and defined
+  bool takes(std::string_view name) const;  // the overload has such an argument
+  ArgKind kind(ArgRef a) const;             // how it arrived: a 0-dim CPU tensor is a kScalar
+  Value tensor(
+      ArgRef a);  // as passed: own dtype and sizes; a 0-dim number becomes rank 0 of its dtype
+  Values tensors(ArgRef a);  // Tensor[]; absent elements are absent Values
   // For pointwise ops. `arg`: converted to the compute type of result 0's dtype (bf16 -> f32) and
   // broadcast to its sizes. `common`: to the compute type of the promoted dtype of all tensor and
   // Scalar arguments (comparisons, logical ops), same broadcast.
   Value arg(ArgRef a);
   Value common(ArgRef a);
-  DType common_dtype();           // promoted dtype by torch's rules, before ComputeType
+  DType common_dtype();  // promoted dtype by torch's rules, before ComputeType
   // ---- run-time numbers: rank 0
-  Value scalar(ArgRef a);               // in the compute type of result 0
+  Value scalar(ArgRef a);  // in the compute type of result 0
   Value scalar(ArgRef a, DType dtype);
   Values scalars(ArgRef a, DType dtype);  // Scalar[] / float[] run-time
-  DType scalar_dtype(ArgRef a) const;   // kF64, kS64, kPred, kC128 or a 0-dim tensor's own
+  DType scalar_dtype(ArgRef a) const;     // kF64, kS64, kPred, kC128 or a 0-dim tensor's own
   // ---- constants
   int64_t integer(ArgRef a) const;
   int64_t integer_or(ArgRef a, int64_t fallback) const;
   bool boolean(ArgRef a) const;
-  double number(ArgRef a) const;        // only for arguments in Options::constants
-  Dims ints(ArgRef a) const;            // int[] (also a single int)
+  double number(ArgRef a) const;  // only for arguments in Options::constants
+  Dims ints(ArgRef a) const;      // int[] (also a single int)
   std::vector<bool> bools(ArgRef a) const;
   std::string_view string(ArgRef a) const;  // "" when None
   std::optional<DType> dtype(ArgRef a) const;
@@ -233,7 +243,8 @@ class Lowering {
   Random random();
   // Debug mode only: the run checks the index and raises IndexError naming `a` and the bound.
   void CheckBounds(ArgRef a, Value index, int64_t bound, bool wrap = true);
-  [[noreturn]] void Unsupported(const std::string& what) const;  // throws hlo::Error with the op's name
+  [[noreturn]] void Unsupported(
+      const std::string& what) const;  // throws hlo::Error with the op's name
 
   const std::vector<BoundsCheck>& bounds_checks() const { return checks_; }
   const Call& call() const { return call_; }
@@ -266,5 +277,6 @@ StatusOr<Values> Lower(const Call& call, hlo::Builder& builder, const Values& va
   static ::torch_tpu::ops::Results TT_CONCAT(Lower, __LINE__)(::torch_tpu::ops::Lowering & x); \
   static const ::torch_tpu::ops::OpRegistration TT_CONCAT(registration, __LINE__)(             \
       TT_UNPAREN names, &TT_CONCAT(Lower, __LINE__), __FILE__, ##__VA_ARGS__);                 \
-  static ::torch_tpu::ops::Results TT_CONCAT(Lower, __LINE__)([[maybe_unused]] ::torch_tpu::ops::Lowering & x)
+  static ::torch_tpu::ops::Results TT_CONCAT(                                                  \
+      Lower, __LINE__)([[maybe_unused]] ::torch_tpu::ops::Lowering & x)
 #define TT_UNPAREN(...) __VA_ARGS__

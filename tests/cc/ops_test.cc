@@ -122,7 +122,7 @@ TEST(Lower, FillsAnySizeWithOneElement) {
   Recorded r("test::fill_");
   r.Tensor("self", {DType::kS64, {4, 2}});
   r.Number("value", DType::kS64);
-  r.call.outputs.push_back({.shape = {DType::kS64, {4, 2}}, .written = &r.call.args[0].tensors[0]});
+  r.call.outputs.push_back({.shape = {DType::kS64, {4, 2}}});
   Builder builder;
   auto out = r.Run(builder);
   ASSERT_TRUE(out.ok()) << out.status().ToString();
