@@ -177,7 +177,8 @@ OP("aten::_scaled_dot_product_fused_attention_overrideable",
   // The backward draws the same numbers again from the seed and the offset.
   auto state = b.BitcastConvert(x.random().state(), DType::kS64);
   auto seed = Reshape(b.SliceDim(state, 0, 0, 1), {}), offset = Reshape(b.SliceDim(state, 0, 1, 2), {});
-  return {out, log_sum_exp, seed, offset};
+  const Value none;  // cum_seq_q, cum_seq_k, debug_attn_mask
+  return {out, log_sum_exp, none, none, seed, offset, none};
 }
 
 OP("aten::_scaled_dot_product_fused_attention_overrideable_backward",
@@ -223,8 +224,10 @@ OP("aten::_scaled_dot_product_fused_attention_overrideable_backward",
       for (size_t i = 1; i < biases.size(); ++i) sum = sum + biases[i];
     }
     results.push_back(Reshape(sum, x.result(3).dims));
-  } else if (x.num_results() > 3) {
+  } else if (a.bias) {  // torch's meta kernel promises a tensor, asked for or not
     results.push_back(b.Constant(x.result(3).dtype, 0, x.result(3).dims));
+  } else {
+    results.push_back(Value());
   }
   return results;
 }
