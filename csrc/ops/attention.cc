@@ -93,9 +93,9 @@ Value Ungroup(const Attention& a, Value v) {
 
 // Batched over the two leading dims; contracts dim `i` of p with dim `j` of q.
 Value BatchDot(const Attention& a, Value p, Value q, int64_t i, int64_t j) {
-  return a.b.Dot(p, q,
-                 {.lhs_batch = {0, 1}, .rhs_batch = {0, 1}, .lhs_contract = {i}, .rhs_contract = {j}},
-                 a.compute);
+  return a.b.Dot(
+      p, q, {.lhs_batch = {0, 1}, .rhs_batch = {0, 1}, .lhs_contract = {i}, .rhs_contract = {j}},
+      a.compute);
 }
 
 // A mask or bias [B|1, H|1, S|1, T|1] cut to the block and broadcast to its scores.
@@ -176,7 +176,8 @@ OP("aten::_scaled_dot_product_fused_attention_overrideable",
   auto log_sum_exp = Reshape(b.Concatenate(sums, 2), {a.batch(), a.heads(), a.rows()});
   // The backward draws the same numbers again from the seed and the offset.
   auto state = b.BitcastConvert(x.random().state(), DType::kS64);
-  auto seed = Reshape(b.SliceDim(state, 0, 0, 1), {}), offset = Reshape(b.SliceDim(state, 0, 1, 2), {});
+  auto seed = Reshape(b.SliceDim(state, 0, 0, 1), {}),
+       offset = Reshape(b.SliceDim(state, 0, 1, 2), {});
   const Value none;  // cum_seq_q, cum_seq_k, debug_attn_mask
   return {out, log_sum_exp, none, none, seed, offset, none};
 }
@@ -210,8 +211,8 @@ OP("aten::_scaled_dot_product_fused_attention_overrideable_backward",
     auto ds = p * (dp - BroadcastTo(delta, dp.dims()));
     if (bias_grad) biases.push_back(ReduceTo(ds, a.bias.dims()));
     auto scaled = Convert(Group(a, ds * a.scale), a.key.dtype());
-    queries.push_back(Convert(Ungroup(a, BatchDot(a, scaled, Columns(a.key, k), 3, 2)),
-                              x.result(0).dtype));
+    queries.push_back(
+        Convert(Ungroup(a, BatchDot(a, scaled, Columns(a.key, k), 3, 2)), x.result(0).dtype));
     keys = AddColumns(keys, BatchDot(a, scaled, Group(a, Rows(a.query, k)), 2, 2), a.columns());
   }
   Values results = {Reshape(b.Concatenate(queries, 2), x.result(0).dims),

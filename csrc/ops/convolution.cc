@@ -93,7 +93,8 @@ Dims Spatial(const Dims& dims) { return Dims(dims.begin() + 2, dims.end()); }
 
 }  // namespace
 
-OPS(({"aten::convolution", "aten::convolution_overrideable"}), {.tolerance = Tolerance::kAccumulate}) {
+OPS(({"aten::convolution", "aten::convolution_overrideable"}),
+    {.tolerance = Tolerance::kAccumulate}) {
   auto input = x.tensor("input"), weight = x.tensor("weight");
   const Window w = ReadWindow(x, input.rank());
   const Dims& dims = x.result().dims;

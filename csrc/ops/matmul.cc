@@ -38,7 +38,8 @@ Value Conj(Value v) {
   return b.Complex(b.Unary("stablehlo.real", v), -b.Unary("stablehlo.imag", v));
 }
 
-// ---- grouped products: `offsets` are the ends of the groups, as torch gives them ------------------
+// ---- grouped products: `offsets` are the ends of the groups, as torch gives them
+// ------------------
 
 // One state of the walk over the groups: the group that holds row `row`, and where it ends.
 struct GroupAt {
@@ -57,7 +58,8 @@ Value NextRow(Value row, Value end, int64_t block) {
   return Max(row + 1.0, Min(end, row + static_cast<double>(block)));
 }
 
-// Half the mean group: a walk then takes about 2.5 steps per group and wastes a quarter of its rows.
+// Half the mean group: a walk then takes about 2.5 steps per group and wastes a quarter of its
+// rows.
 int64_t BlockRows(int64_t rows, int64_t groups) {
   const int64_t half = rows / std::max<int64_t>(1, 2 * groups);
   return std::clamp<int64_t>((half + 7) / 8 * 8, 8, 256);
@@ -73,7 +75,8 @@ Value PadRows(Value v, int64_t rows, int dim) {
 // beyond the group's end are overwritten by the next block. Rows after the last group are zero.
 Value GroupedRows(Value a, Value weights, Value offsets, DType result) {
   auto& b = a.builder();
-  const int64_t rows = a.dim(0), depth = a.dim(1), groups = weights.dim(0), columns = weights.dim(2);
+  const int64_t rows = a.dim(0), depth = a.dim(1), groups = weights.dim(0),
+                columns = weights.dim(2);
   const int64_t block = BlockRows(rows, groups);
   auto zero = b.ConstantInt(DType::kS32, 0);
   auto last = Reshape(b.SliceDim(offsets, 0, groups - 1, groups), {});
@@ -179,7 +182,8 @@ OP("aten::addr") {  // beta * self + alpha * outer(vec1, vec2)
   return AddProduct(x, part("vec1", 0) * part("vec2", 1));
 }
 
-OP("aten::_grouped_mm", {.tolerance = Tolerance::kAccumulate, .limitation = "bias is not supported"}) {
+OP("aten::_grouped_mm",
+   {.tolerance = Tolerance::kAccumulate, .limitation = "bias is not supported"}) {
   if (x.has("bias")) x.Unsupported("a bias (torch has none yet). Try: adding it to the result");
   auto a = x.tensor("self"), c = x.tensor("mat2");
   const DType result = x.result().dtype;

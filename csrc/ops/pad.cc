@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Padding with a constant, a mirror or the edge. torch lists pads from the last dimension backwards.
+// Padding with a constant, a mirror or the edge. torch lists pads from the last dimension
+// backwards.
 #include <algorithm>
 
 #include "csrc/ops/op.h"

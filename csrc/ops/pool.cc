@@ -32,7 +32,8 @@ std::vector<PoolDim> ReadPool(Lowering& x, int spatial, const Dims& in, const Di
   return pools;
 }
 
-// ---- max pooling: (value, flat index within the window's plane) -----------------------------------
+// ---- max pooling: (value, flat index within the window's plane)
+// -----------------------------------
 
 struct Best {
   Value value, index;
@@ -165,7 +166,8 @@ Value MaxPoolBackward(Lowering& x, int spatial) {
                                    : ScatterByIndex(grad, index, input, spatial);
 }
 
-// ---- average pooling -------------------------------------------------------------------------------
+// ---- average pooling
+// -------------------------------------------------------------------------------
 
 // Divisors factor by dimension: how many positions of each window count.
 std::vector<double> Counts(const PoolDim& p, bool include_padding) {
@@ -187,10 +189,12 @@ Value Divisor(Lowering& x, const std::vector<PoolDim>& pools, DType type, const 
   Value product = b.Constant(type, 1, dims);
   for (const PoolDim& p : pools) {
     const auto counts = Counts(p, x.boolean("count_include_pad"));
-    product = product * Along(hlo::IsFloat(type) ? ConstantFloats(b, type, counts)
-                                                 : Convert(b.ConstantArray(DType::kS64,
-                                                           Dims(counts.begin(), counts.end())), type),
-                              dims, p.dim);
+    product =
+        product *
+        Along(hlo::IsFloat(type)
+                  ? ConstantFloats(b, type, counts)
+                  : Convert(b.ConstantArray(DType::kS64, Dims(counts.begin(), counts.end())), type),
+              dims, p.dim);
   }
   return product;
 }
@@ -229,10 +233,13 @@ Value AveragePoolBackward(Lowering& x, int spatial) {
   return v;
 }
 
-// ---- adaptive pooling: window o covers [floor(o * in / out), ceil((o + 1) * in / out)) ------------
+// ---- adaptive pooling: window o covers [floor(o * in / out), ceil((o + 1) * in / out))
+// ------------
 
 int64_t AdaptiveStart(int64_t o, int64_t size, int64_t out) { return o * size / out; }
-int64_t AdaptiveEnd(int64_t o, int64_t size, int64_t out) { return ((o + 1) * size + out - 1) / out; }
+int64_t AdaptiveEnd(int64_t o, int64_t size, int64_t out) {
+  return ((o + 1) * size + out - 1) / out;
+}
 
 int64_t LongestWindow(int64_t size, int64_t out) {
   int64_t longest = 0;
@@ -255,8 +262,7 @@ Dims AdaptivePositions(int64_t k, int64_t size, int64_t out) {
 std::vector<double> AdaptiveCounts(int64_t size, int64_t out) {
   std::vector<double> counts;
   for (int64_t o = 0; o < out; ++o) {
-    counts.push_back(
-        static_cast<double>(AdaptiveEnd(o, size, out) - AdaptiveStart(o, size, out)));
+    counts.push_back(static_cast<double>(AdaptiveEnd(o, size, out) - AdaptiveStart(o, size, out)));
   }
   return counts;
 }
@@ -356,8 +362,12 @@ Value BackwardByIndex(Lowering& x, int spatial) {
 
 }  // namespace
 
-OP("aten::max_pool2d_with_indices", {.tolerance = Tolerance::kExact}) { return MaxPoolForward(x, 2); }
-OP("aten::max_pool3d_with_indices", {.tolerance = Tolerance::kExact}) { return MaxPoolForward(x, 3); }
+OP("aten::max_pool2d_with_indices", {.tolerance = Tolerance::kExact}) {
+  return MaxPoolForward(x, 2);
+}
+OP("aten::max_pool3d_with_indices", {.tolerance = Tolerance::kExact}) {
+  return MaxPoolForward(x, 3);
+}
 OP("aten::max_pool2d_with_indices_backward") { return MaxPoolBackward(x, 2); }
 OP("aten::max_pool3d_with_indices_backward") { return MaxPoolBackward(x, 3); }
 

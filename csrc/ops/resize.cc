@@ -35,8 +35,7 @@ T InputPerOutput(const Resize& r) {
 template <typename T>
 T SourceOf(const Resize& r, int64_t o) {
   const T step = InputPerOutput<T>(r);
-  return r.align_corners ? step * static_cast<T>(o)
-                         : step * (static_cast<T>(o) + T(0.5)) - T(0.5);
+  return r.align_corners ? step * static_cast<T>(o) : step * (static_cast<T>(o) + T(0.5)) - T(0.5);
 }
 
 template <typename T>
@@ -153,7 +152,8 @@ struct Method {
   int spatial;
 };
 
-#define METHOD(name, spatial) Method{&name<float>, &name<double>, spatial}
+#define METHOD(name, spatial) \
+  Method { &name<float>, &name<double>, spatial }
 
 // `in` and `out`: sizes [N, C, spatial...]. Arguments: align_corners where the schema has it, and
 // one scale per dimension.
@@ -229,9 +229,15 @@ OP("aten::upsample_nearest3d_backward", k3d) { return Backward(x, METHOD(Nearest
 OP("aten::_upsample_nearest_exact1d", k1d) { return Forward(x, METHOD(NearestMiddle, 1)); }
 OP("aten::_upsample_nearest_exact2d", k2d) { return Forward(x, METHOD(NearestMiddle, 2)); }
 OP("aten::_upsample_nearest_exact3d", k3d) { return Forward(x, METHOD(NearestMiddle, 3)); }
-OP("aten::_upsample_nearest_exact1d_backward", k1d) { return Backward(x, METHOD(NearestMiddle, 1)); }
-OP("aten::_upsample_nearest_exact2d_backward", k2d) { return Backward(x, METHOD(NearestMiddle, 2)); }
-OP("aten::_upsample_nearest_exact3d_backward", k3d) { return Backward(x, METHOD(NearestMiddle, 3)); }
+OP("aten::_upsample_nearest_exact1d_backward", k1d) {
+  return Backward(x, METHOD(NearestMiddle, 1));
+}
+OP("aten::_upsample_nearest_exact2d_backward", k2d) {
+  return Backward(x, METHOD(NearestMiddle, 2));
+}
+OP("aten::_upsample_nearest_exact3d_backward", k3d) {
+  return Backward(x, METHOD(NearestMiddle, 3));
+}
 
 OP("aten::upsample_linear1d", k1d) { return Forward(x, METHOD(Linear, 1)); }
 OP("aten::upsample_bilinear2d", k2d) { return Forward(x, METHOD(Linear, 2)); }
@@ -254,7 +260,8 @@ OP("aten::_upsample_bicubic2d_aa_backward", k2d) {
 
 #undef METHOD
 
-// ---- sliding blocks: [N, C, H, W] <-> [N, C * kernel positions, blocks] ----------------------------
+// ---- sliding blocks: [N, C, H, W] <-> [N, C * kernel positions, blocks]
+// ----------------------------
 
 namespace {
 
@@ -263,8 +270,11 @@ struct Blocks {
 };
 
 Blocks ReadBlocks(Lowering& x, int64_t height, int64_t width) {
-  Blocks k{PerDim(x.ints("kernel_size"), 2), PerDim(x.ints("dilation"), 2),
-           PerDim(x.ints("padding"), 2), PerDim(x.ints("stride"), 2), {}};
+  Blocks k{PerDim(x.ints("kernel_size"), 2),
+           PerDim(x.ints("dilation"), 2),
+           PerDim(x.ints("padding"), 2),
+           PerDim(x.ints("stride"), 2),
+           {}};
   const int64_t sizes[2] = {height, width};
   for (int i = 0; i < 2; ++i) {
     const int64_t reach = k.dilation[i] * (k.kernel[i] - 1) + 1;

@@ -69,8 +69,8 @@ Value Take(Value x, int dim, const Dims& indices) {
   g.slice_sizes = x.dims();
   g.slice_sizes[dim] = 1;
   g.indices_are_sorted = std::is_sorted(indices.begin(), indices.end());
-  return b.Gather(x, b.Reshape(b.Convert(b.ConstantArray(DType::kS64, indices), DType::kS32),
-                               {count, 1}), g);
+  return b.Gather(
+      x, b.Reshape(b.Convert(b.ConstantArray(DType::kS64, indices), DType::kS32), {count, 1}), g);
 }
 
 Value AddInto(Value x, int dim, const Dims& indices, int64_t size) {
