@@ -37,6 +37,8 @@ Value Log1pExp(Value x);
 Value Erfc(Value x);
 Value Erfcx(Value x);
 Value ErfInv(Value x);
+Value LogNdtr(Value x);
+Value Ndtri(Value p);
 Value Lgamma(Value x);
 Value Digamma(Value x);
 Value Zeta(Value x, Value q);
