@@ -34,7 +34,7 @@ def ops_page() -> str:
         families[pathlib.Path(op["file"]).stem].append(op)
     text = (
         f"{NOTE}# Native ops\n\n{len(ops)} aten overloads have a block in `csrc/ops/`. Their "
-        "in-place and `out=` twins are native too, and so are all ops that PyTorch composes from these.\n"
+        "in-place and `out=` twins are native too, and so is all PyTorch composes from these.\n"
     )
     for family in sorted(families):
         text += f"\n## {family}\n\n| overload | tolerance | limitation |\n|---|---|---|\n"

@@ -160,7 +160,8 @@ def save_report(arguments, curves: dict[str, list[float]], samples: dict, other:
         for name, losses in other["losses"].items():
             shown[f"{name} ({other['device']})"] = losses
             pairs = zip(losses, curves.get(name, []), strict=False)
-            print(f"{name}: largest difference of losses {max(abs(a - b) for a, b in pairs):.2e}")
+            if difference := max((abs(a - b) for a, b in pairs), default=0.0):
+                print(f"{name}: losses differ from {other['device']} by up to {difference:.2e}")
     with output.whole_folder(arguments.out / "report", needed_bytes=1_000_000) as part:
         (part / "report.json").write_text(json.dumps(report, indent=1))
         output.plot_losses(part / "loss.png", shown)
