@@ -61,20 +61,20 @@ Value PairRow(Value k, int64_t n) {
 }  // namespace
 
 OP("aten::_cdist_forward", kDistance) {
-  Value d = Differences(ToCompute(x.tensor("x1")), ToCompute(x.tensor("x2")));
+  Value d = Differences(Wide(x.tensor("x1")), Wide(x.tensor("x2")));
   return VectorNorm(d, x.number("p"), {d.rank() - 1});
 }
 
 OP("aten::_cdist_backward", kDistance) {
-  Value a = ToCompute(x.tensor("x1")), b = ToCompute(x.tensor("x2"));
+  Value a = Wide(x.tensor("x1")), b = Wide(x.tensor("x2"));
   Value grad =
-      RowGradient(a, b, ToCompute(x.tensor("cdist")), ToCompute(x.tensor("grad")), x.number("p"));
+      RowGradient(a, b, Wide(x.tensor("cdist")), Wide(x.tensor("grad")), x.number("p"));
   return Reshape(grad, x.result().dims);
 }
 
 OP("aten::_pdist_forward", kDistance) {
   hlo::Builder& b = x.builder();
-  Value rows = ToCompute(x.tensor("self"));
+  Value rows = Wide(x.tensor("self"));
   const int64_t n = rows.dim(0), pairs = x.result().numel();
   if (pairs == 0) return b.Constant(rows.dtype(), 0, x.result().dims);
   Value k = b.Iota(DType::kS64, {pairs}, 0);
@@ -86,7 +86,7 @@ OP("aten::_pdist_forward", kDistance) {
 
 OP("aten::_pdist_backward", kDistance) {
   hlo::Builder& b = x.builder();
-  Value rows = ToCompute(x.tensor("self"));
+  Value rows = Wide(x.tensor("self"));
   const int64_t n = rows.dim(0);
   if (n <= 1) return ZerosLike(rows);
   const Dims square = {n, n};
@@ -94,7 +94,7 @@ OP("aten::_pdist_backward", kDistance) {
   Value diagonal = Eq(i, j);
   Value at = Select(diagonal, ZerosLike(i), PairPosition(Min(i, j), Max(i, j), n));
   auto matrix = [&](const char* a) {
-    Value v = Take(ToCompute(x.tensor(a)), at);
+    Value v = Take(Wide(x.tensor(a)), at);
     return Select(diagonal, ZerosLike(v), v);
   };
   return RowGradient(rows, rows, matrix("pdist"), matrix("grad"), x.number("p"));

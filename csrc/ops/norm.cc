@@ -46,7 +46,7 @@ Value Optional(Lowering& x, ArgRef a, DType dtype) {
   return x.has(a) ? Convert(x.tensor(a), dtype) : Value();
 }
 
-Value InCompute(Lowering& x, ArgRef a) { return ToCompute(x.tensor(a)); }
+Value InCompute(Lowering& x, ArgRef a) { return Wide(x.tensor(a)); }
 
 // ---- layer and RMS norm: the trailing dims ------------------------------------------------------
 

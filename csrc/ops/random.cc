@@ -204,7 +204,7 @@ OPS(({"aten::rrelu_with_noise", "aten::rrelu_with_noise_functional"}), kRandom) 
 
 OP("aten::multinomial", kRandom) {
   hlo::Builder& b = x.builder();
-  Value weights = ToCompute(x.tensor("self"));
+  Value weights = Wide(x.tensor("self"));
   const int64_t classes = weights.dim(-1), samples = x.integer("num_samples");
   const int64_t rows = weights.rank() == 2 ? weights.dim(0) : 1;
   weights = Reshape(weights, {rows, classes});

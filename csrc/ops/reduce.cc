@@ -18,15 +18,13 @@ Dims LogicalDims(Lowering& x, Value v) {
   return ReducedDims(x, "dim", v.rank());
 }
 
-Value Flat(Value v) { return Reshape(v, {v.numel()}); }
-
 struct Moments {
   Value mean, variance;  // reduced dims dropped
 };
 
 // Two passes, as accurate as torch's Welford. A divisor below zero counts as zero.
 Moments MeanAndVariance(Lowering& x) {
-  Value v = ToCompute(AtLeast1d(x.tensor("self")));
+  Value v = Wide(AtLeast1d(x.tensor("self")));
   const Dims dims = ReducedDims(x, "dim", v.rank());
   const DType real = hlo::RealOf(v.dtype());
   const double n = static_cast<double>(CountOver(v, dims));
@@ -172,29 +170,29 @@ OP("aten::logsumexp", {.tolerance = kSums}) {
 OP("aten::linalg_vector_norm", {.constants = {"ord"}, .tolerance = kSums}) {
   Value v = AtLeast1d(x.tensor("self"));
   if (x.has("dtype")) v = Convert(v, *x.dtype("dtype"));
-  return Shaped(x, VectorNorm(ToCompute(v), x.number("ord"), ReducedDims(x, "dim", v.rank())));
+  return Shaped(x, VectorNorm(Wide(v), x.number("ord"), ReducedDims(x, "dim", v.rank())));
 }
 
 OP("aten::norm.Scalar", {.constants = {"p"}, .tolerance = kSums}) {
   Value v = x.tensor("self");
-  return VectorNorm(ToCompute(v), x.number("p"), AllDims(v));
+  return VectorNorm(Wide(v), x.number("p"), AllDims(v));
 }
 
 OP("aten::norm.ScalarOpt_dim", {.constants = {"p"}, .tolerance = kSums}) {
   Value v = AtLeast1d(x.tensor("self"));
   double p = x.has("p") ? x.number("p") : 2;
-  return Shaped(x, VectorNorm(ToCompute(v), p, ReducedDims(x, "dim", v.rank())));
+  return Shaped(x, VectorNorm(Wide(v), p, ReducedDims(x, "dim", v.rank())));
 }
 
 OP("aten::norm.ScalarOpt_dtype", {.constants = {"p"}, .tolerance = kSums}) {
   Value v = Convert(x.tensor("self"), *x.dtype("dtype"));
-  return VectorNorm(ToCompute(v), x.has("p") ? x.number("p") : 2, AllDims(v));
+  return VectorNorm(Wide(v), x.has("p") ? x.number("p") : 2, AllDims(v));
 }
 
 OP("aten::norm.ScalarOpt_dim_dtype", {.constants = {"p"}, .tolerance = kSums}) {
   Value v = Convert(AtLeast1d(x.tensor("self")), *x.dtype("dtype"));
   double p = x.has("p") ? x.number("p") : 2;
-  return Shaped(x, VectorNorm(ToCompute(v), p, ReducedDims(x, "dim", v.rank())));
+  return Shaped(x, VectorNorm(Wide(v), p, ReducedDims(x, "dim", v.rank())));
 }
 
 OP("aten::dist", {.constants = {"p"}, .tolerance = kSums}) {
@@ -204,7 +202,7 @@ OP("aten::dist", {.constants = {"p"}, .tolerance = kSums}) {
 }
 
 OP("aten::renorm", {.constants = {"p"}, .tolerance = kSums}) {
-  Value v = ToCompute(x.tensor("self"));
+  Value v = Wide(x.tensor("self"));
   const int64_t kept = Lowering::WrapDim(x.integer("dim"), v.rank());
   Dims dims;
   for (int64_t d = 0; d < v.rank(); ++d) {
@@ -217,7 +215,7 @@ OP("aten::renorm", {.constants = {"p"}, .tolerance = kSums}) {
 }
 
 OP("aten::_weight_norm_interface", {.tolerance = kSums}) {
-  Value v = ToCompute(x.tensor("v")), g = ToCompute(x.tensor("g"));
+  Value v = Wide(x.tensor("v")), g = Wide(x.tensor("g"));
   const int64_t kept = Lowering::WrapDim(x.integer("dim"), v.rank());
   Dims dims;
   for (int64_t d = 0; d < v.rank(); ++d) {
@@ -228,15 +226,15 @@ OP("aten::_weight_norm_interface", {.tolerance = kSums}) {
 }
 
 OP("aten::_weight_norm_interface_backward", {.tolerance = kSums}) {
-  Value grad = ToCompute(x.tensor("grad_w")), v = ToCompute(x.tensor("saved_v"));
+  Value grad = Wide(x.tensor("grad_w")), v = Wide(x.tensor("saved_v"));
   const int64_t kept = Lowering::WrapDim(x.integer("dim"), v.rank());
   Dims dims, row(v.rank(), 1);
   row[kept] = v.dim(static_cast<int>(kept));
   for (int64_t d = 0; d < v.rank(); ++d) {
     if (d != kept) dims.push_back(d);
   }
-  Value g = Reshape(ToCompute(x.tensor("saved_g")), row);
-  Value norm = Reshape(ToCompute(x.tensor("saved_norms")), row);
+  Value g = Reshape(Wide(x.tensor("saved_g")), row);
+  Value norm = Reshape(Wide(x.tensor("saved_norms")), row);
   Value along = KeepDims(Sum(grad * v, dims), dims);
   auto wide = [&](Value s) { return BroadcastTo(s, v.dims()); };
   return {wide(g / norm) * (grad - v * wide(along / (norm * norm))), Shaped(x, along / norm, 1)};

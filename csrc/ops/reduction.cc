@@ -7,12 +7,8 @@
 
 namespace torch_tpu::ops {
 
-Value AtLeast1d(Value v) { return v.rank() == 0 ? Reshape(v, {1}) : v; }
-
-Value ToCompute(Value v) { return Convert(v, hlo::ComputeType(v.dtype())); }
-
 Value ReductionInput(Lowering& x, ArgRef self) {
-  return ToCompute(Convert(AtLeast1d(x.tensor(self)), x.result(0).dtype));
+  return Wide(Convert(AtLeast1d(x.tensor(self)), x.result(0).dtype));
 }
 
 bool Takes(Lowering& x, std::string_view name) {

@@ -5,14 +5,11 @@
 #include <string_view>
 
 #include "csrc/hlo/builder.h"
+#include "csrc/ops/indexing.h"
 #include "csrc/ops/op.h"
 
 namespace torch_tpu::ops {
 
-// A rank-0 tensor counts as one of size 1 wherever torch takes a dim.
-Value AtLeast1d(Value v);
-// bf16, f16 -> f32.
-Value ToCompute(Value v);
 // The input of a reduction that takes `dtype=`: rounded to result 0's dtype as torch does, then in
 // its compute type; at least 1-d.
 Value ReductionInput(Lowering& x, ArgRef self);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "csrc/ops/indexing.h"
 #include "csrc/ops/op.h"
 #include "csrc/ops/reduction.h"
 #include "csrc/ops/scan.h"
@@ -21,10 +22,7 @@ Sorted SortAlong(Value v, int dim, bool descending) {
   const DType dtype = v.dtype();
   Value keys = dtype == DType::kPred ? Convert(v, DType::kS32) : v;
   Values out = v.builder().Sort({keys, Positions(v, dim)}, dim, true, [&](const Values& p) {
-    Value a = p[0], b = p[1];
-    if (!hlo::IsFloat(dtype)) return Values{descending ? a > b : a < b};
-    if (descending) return Values{(a > b) | (IsNan(a) & ~IsNan(b))};
-    return Values{(a < b) | (IsNan(b) & ~IsNan(a))};
+    return Values{descending ? TotalLess(p[1], p[0]) : TotalLess(p[0], p[1])};
   });
   return {Convert(out[0], dtype), out[1]};
 }
@@ -176,19 +174,7 @@ Value SearchSorted(Lowering& x, const char* sequence, bool right) {
   const DType dtype = hlo::ComputeType(x.common_dtype());
   Value sorted = AtLeast1d(x.tensor(sequence));
   if (Takes(x, "sorter") && x.has("sorter")) {
-    // take_along_dim of the rows.
-    const int64_t n = sorted.dim(-1), rows = sorted.numel() / std::max<int64_t>(n, 1);
-    Value order = Reshape(Convert(x.tensor("sorter"), DType::kS32), {rows, n});
-    order = order + x.builder().Iota(DType::kS32, {rows, n}, 0) * static_cast<double>(n);
-    hlo::GatherDims element;
-    element.collapsed_slice_dims = {0};
-    element.start_index_map = {0};
-    element.index_vector_dim = 1;
-    element.slice_sizes = {1};
-    const Dims dims = sorted.dims();
-    sorted =
-        x.builder().Gather(Reshape(sorted, {rows * n}), Reshape(order, {rows * n, 1}), element);
-    sorted = Reshape(sorted, dims);
+    sorted = GatherAlong(sorted, x.tensor("sorter"), sorted.rank() - 1);
   }
   return Search(Convert(sorted, dtype), Convert(x.tensor("self"), dtype), right);
 }
