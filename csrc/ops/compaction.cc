@@ -4,6 +4,7 @@
 // slices. The table names are ours ("tpu::"), and x.result is not available in them.
 #include "csrc/ops/indexing.h"
 #include "csrc/ops/op.h"
+#include "csrc/ops/scan.h"
 
 namespace torch_tpu::ops {
 namespace {
@@ -113,11 +114,11 @@ OP("tpu::repeat_interleave_sized", {.tolerance = Tolerance::kExact}) {
   Value repeats = x.tensor(0);
   auto& b = x.builder();
   int64_t size = x.integer(1);
-  Value ends = SumScan(repeats);
+  Value ends = CumulativeSum(repeats, 0);
   // Each end adds one to all that follows it.
   Value steps = ScatterRows(b.ConstantInt(DType::kS32, 0, {size}), IndexValue(ends, size, false),
                             b.ConstantInt(DType::kS32, 1, {ends.numel()}), 0, Combiner("sum"));
-  return Convert(SumScan(steps), repeats.dtype());
+  return Convert(CumulativeSum(steps, 0), repeats.dtype());
 }
 
 // (self [n] of integers, weights [n] or None, int size) -> [size]. The caller knows the maximum.

@@ -5,11 +5,10 @@
 #include <limits>
 #include <string>
 
+#include "csrc/ops/scan.h"
+
 namespace torch_tpu::ops {
 namespace {
-
-// Lanes of a scan block: one MXU tile wide.
-constexpr int64_t kBlock = 128;
 
 DType IndexType(int64_t bound) {
   return bound <= std::numeric_limits<int32_t>::max() ? DType::kS32 : DType::kS64;
@@ -17,60 +16,9 @@ DType IndexType(int64_t bound) {
 
 Dims Zeros(int rank) { return Dims(rank, 0); }
 
-// Rows of [n] padded with zeros to [ceil(n / kBlock), kBlock].
-Value Blocks(Value x) {
-  int64_t n = x.dim(0), rows = (n + kBlock - 1) / kBlock;
-  auto& b = x.builder();
-  Value padded = b.Pad(x, b.ConstantInt(x.dtype(), 0), {0}, {rows * kBlock - n});
-  return b.Reshape(padded, {rows, kBlock});
-}
-
-// Adds the sum of all earlier rows to each row of `within`, which is scanned per row.
-Value CarryRows(Value within, Value totals_scan, int64_t n) {
-  auto& b = within.builder();
-  int64_t rows = within.dim(0);
-  Value before =
-      b.Pad(b.SliceDim(totals_scan, 0, 0, rows - 1), b.ConstantInt(within.dtype(), 0), {1}, {0});
-  Value sum = within + b.BroadcastInDim(before, within.dims(), {0});
-  return b.SliceDim(b.Reshape(sum, {rows * kBlock}), 0, 0, n);
-}
-
-// Within-row inclusive sums of integers [rows, kBlock], by a masked reduction.
-Value ScanRows(Value x) {
-  auto& b = x.builder();
-  int64_t rows = x.dim(0), width = x.dim(1);
-  Dims cube = {rows, width, width};
-  Value keep = b.Iota(DType::kS32, {width, width}, 1) <= b.Iota(DType::kS32, {width, width}, 0);
-  Value zero = b.ConstantInt(x.dtype(), 0);
-  Value terms = b.Select(b.BroadcastInDim(keep, cube, {1, 2}), b.BroadcastInDim(x, cube, {0, 2}),
-                         b.BroadcastInDim(zero, cube, {}));
-  return b.Reduce("stablehlo.add", terms, zero, {2});
-}
-
-// Within-row inclusive sums of [rows, kBlock] as a product with a triangle of ones: exact while the
-// values fit the operands' type and the sums fit f32.
-Value ScanRowsByDot(Value x, DType operands) {
-  auto& b = x.builder();
-  Value triangle = b.Convert(
-      b.Iota(DType::kS32, {kBlock, kBlock}, 0) <= b.Iota(DType::kS32, {kBlock, kBlock}, 1),
-      operands);
-  Value sums = b.Dot(b.Convert(x, operands), triangle, {.lhs_contract = {1}, .rhs_contract = {0}},
-                     DType::kF32);
-  return b.Convert(sums, DType::kS32);
-}
-
-Value LastColumn(Value x) {
-  auto& b = x.builder();
-  return b.Reshape(b.SliceDim(x, 1, x.dim(1) - 1, x.dim(1)), {x.dim(0)});
-}
-
 }  // namespace
 
-Value AtLeast1d(Value x) { return x.rank() == 0 ? Reshape(x, {1}) : x; }
-
 Value Flat(Value x) { return Reshape(x, {x.numel()}); }
-
-Value Wide(Value x) { return Convert(x, hlo::ComputeType(x.dtype())); }
 
 Value IndexValue(Value index, int64_t bound, bool wrap) {
   auto& b = index.builder();
@@ -276,27 +224,7 @@ Value WriteDiagonal(Value self, Value diagonal, int64_t offset, int dim1, int di
   return b.Transpose(out, inverse);
 }
 
-Value SumScan(Value x) {
-  auto& b = x.builder();
-  int64_t n = x.dim(0);
-  if (n == 0) return x;
-  if (n <= kBlock) return b.Reshape(ScanRows(b.Reshape(x, {1, n})), {n});
-  Value within = ScanRows(Blocks(x));
-  return CarryRows(within, SumScan(LastColumn(within)), n);
-}
-
-Value CountScan(Value flags) {
-  auto& b = flags.builder();
-  int64_t n = flags.dim(0);
-  if (n <= kBlock) return SumScan(b.Convert(flags, DType::kS32));
-  // Flags are exact in bf16, totals of 128 of them in f32: two levels on the matrix unit.
-  Value within = ScanRowsByDot(Blocks(flags), DType::kBF16);
-  Value totals = LastColumn(within);
-  int64_t rows = totals.dim(0);
-  if (rows <= kBlock) return CarryRows(within, SumScan(totals), n);
-  Value second = ScanRowsByDot(Blocks(totals), DType::kF32);
-  return CarryRows(within, CarryRows(second, SumScan(LastColumn(second)), rows), n);
-}
+Value CountScan(Value flags) { return CumulativeSum(Convert(flags, DType::kS32), 0); }
 
 Value TruePositions(Value flags, Value scan) {
   auto& b = flags.builder();

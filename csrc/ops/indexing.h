@@ -8,13 +8,12 @@
 
 #include "csrc/hlo/builder.h"
 #include "csrc/ops/op.h"
+#include "csrc/ops/reduction.h"
 #include "csrc/ops/view.h"
 
 namespace torch_tpu::ops {
 
-Value AtLeast1d(Value x);  // rank 0 becomes [1]
-Value Flat(Value x);       // rank 1, row-major
-Value Wide(Value x);       // in the compute type: accumulations of f16 and bf16 round once
+Value Flat(Value x);  // rank 1, row-major
 
 // The index as s32 (s64 when `bound` needs it). With `wrap`, negatives count from the end.
 Value IndexValue(Value index, int64_t bound, bool wrap = true);
@@ -66,8 +65,6 @@ Value WriteDiagonal(Value self, Value diagonal, int64_t offset, int dim1, int di
 
 // Inclusive count of true elements, s32 [n] for an i1 [n].
 Value CountScan(Value flags);
-// Inclusive sum of an s32 or s64 [n].
-Value SumScan(Value x);
 // Positions of the true elements of an i1 [n] in order, as s32 [n]; n behind the last one. `scan`
 // is CountScan(flags).
 Value TruePositions(Value flags, Value scan);

@@ -11,6 +11,7 @@
 
 #include "csrc/ops/indexing.h"
 #include "csrc/ops/op.h"
+#include "csrc/ops/scan.h"
 #include "csrc/pjrt/client.h"
 
 namespace torch_tpu::ops {
@@ -136,7 +137,7 @@ TEST(Scan, SumsLargeIntegersExactly) {
     expected[i] = sum += values[i];
   }
   auto out = Execute({Make(DType::kS64, {n}, values)},
-                     [](const Values& v) -> Values { return {SumScan(v[0])}; });
+                     [](const Values& v) -> Values { return {CumulativeSum(v[0], 0)}; });
   EXPECT_EQ(out.at(0).as<int64_t>(), expected);
 }
 
