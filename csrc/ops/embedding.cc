@@ -30,7 +30,7 @@ Value Without(Value index, Value skipped, int64_t n) {
 // A sum of gradient rows [N, D] into a table [rows, D].
 Value TableGradient(Value grad, Value index, int64_t rows, int64_t padding_idx, bool by_frequency) {
   auto& b = grad.builder();
-  grad = ToCompute(grad);
+  grad = Wide(grad);
   if (by_frequency) {
     Value count = Occurrences(index, rows, grad.dtype());
     grad = ScaleRows(grad, 1.0 / TakeRows(count, index, 0));
@@ -88,7 +88,7 @@ OP("aten::embedding_dense_backward", {.tolerance = Tolerance::kAccumulate}) {
 OP("aten::embedding_renorm_", {.constants = {"norm_type"}, .tolerance = Tolerance::kAccumulate}) {
   Value self = x.tensor("self");
   Value index = Flat(IndexValue(x.tensor("indices"), self.dim(0), false));
-  Value rows = ToCompute(TakeRows(self, index, 0));
+  Value rows = Wide(TakeRows(self, index, 0));
   Value limit = x.scalar("max_norm", rows.dtype());
   double p = x.number("norm_type");
   Value norm =
@@ -113,7 +113,7 @@ OPS(({"aten::_embedding_bag", "aten::_embedding_bag_forward_only"}),
   Value bag = BagOfIndex(offsets, n);
   Value kept = Ne(index, static_cast<double>(x.integer("padding_idx")));
   Value target = Without(bag, ~kept, bags);
-  Value rows = ToCompute(TakeRows(weight, index, 0));
+  Value rows = Wide(TakeRows(weight, index, 0));
   if (x.has("per_sample_weights")) {
     rows = ScaleRows(rows, Convert(x.tensor("per_sample_weights"), rows.dtype()));
   }
@@ -139,7 +139,7 @@ OPS(({"aten::_embedding_bag", "aten::_embedding_bag_forward_only"}),
 OPS(({"aten::_embedding_bag_backward", "aten::_embedding_bag_dense_backward"}),
     {.tolerance = Tolerance::kAccumulate}) {
   auto& b = x.builder();
-  Value grad = ToCompute(x.tensor("grad")), bag = x.tensor("offset2bag");
+  Value grad = Wide(x.tensor("grad")), bag = x.tensor("offset2bag");
   int64_t table = x.integer("num_weights"), mode = x.integer("mode");
   int64_t bags = grad.dim(0), width = grad.dim(1);
   if (mode == kMax) {
@@ -165,10 +165,10 @@ OPS(({"aten::_embedding_bag_backward", "aten::_embedding_bag_dense_backward"}),
 
 // d/dw of sum(w_i * weight[index_i]) per bag.
 OP("aten::_embedding_bag_per_sample_weights_backward", {.tolerance = Tolerance::kAccumulate}) {
-  Value grad = ToCompute(x.tensor("grad")), weight = x.tensor("weight");
+  Value grad = Wide(x.tensor("grad")), weight = x.tensor("weight");
   Value index = IndexValue(x.tensor("indices"), weight.dim(0), false);
   Value bag = IndexValue(x.tensor("offset2bag"), grad.dim(0), false);
-  Value product = TakeRows(grad, bag, 0) * ToCompute(TakeRows(weight, index, 0));
+  Value product = TakeRows(grad, bag, 0) * Wide(TakeRows(weight, index, 0));
   Value kept = Ne(index, static_cast<double>(x.integer("padding_idx")));
   Value sum = Sum(product, {1});
   return Select(kept, sum, ZerosLike(sum));

@@ -66,7 +66,7 @@ OPS(({"aten::index_put", "aten::_unsafe_index_put", "aten::_index_put_impl"}),
     {.tolerance = Tolerance::kAccumulate}) {
   Value self = x.tensor("self"), values = x.tensor("values");
   bool accumulate = x.boolean("accumulate");
-  if (accumulate) self = ToCompute(self);
+  if (accumulate) self = Wide(self);
   values = Convert(values, self.dtype());
   Values indices = ReadIndices(x, self);
   if (AllAbsent(indices)) {
@@ -90,7 +90,7 @@ OP("aten::index_select", {.tolerance = Tolerance::kExact}) {
 
 OP("aten::index_add", {.tolerance = Tolerance::kAccumulate}) {
   Rows r = ReadRows(x);
-  Value self = ToCompute(r.self);
+  Value self = Wide(r.self);
   Value alpha = x.scalar("alpha", self.dtype());
   Value source = Convert(Source(x, r), self.dtype());
   source =
@@ -133,7 +133,7 @@ OP("aten::take", {.tolerance = Tolerance::kExact}) {
 OP("aten::put", {.tolerance = Tolerance::kAccumulate}) {
   Value self = x.tensor("self"), index = Flat(x.tensor("index"));
   bool accumulate = x.boolean("accumulate");
-  Value flat = Flat(accumulate ? ToCompute(self) : self);
+  Value flat = Flat(accumulate ? Wide(self) : self);
   Value source = Flat(Convert(x.tensor("source"), flat.dtype()));
   x.CheckBounds("index", index, flat.numel());
   Value out = ScatterRows(flat, IndexValue(index, flat.numel()), source, 0,

@@ -18,6 +18,10 @@ Dims Zeros(int rank) { return Dims(rank, 0); }
 
 }  // namespace
 
+Value AtLeast1d(Value x) { return x.rank() == 0 ? Reshape(x, {1}) : x; }
+
+Value Wide(Value x) { return Convert(x, hlo::ComputeType(x.dtype())); }
+
 Value Flat(Value x) { return Reshape(x, {x.numel()}); }
 
 Value IndexValue(Value index, int64_t bound, bool wrap) {

@@ -8,12 +8,13 @@
 
 #include "csrc/hlo/builder.h"
 #include "csrc/ops/op.h"
-#include "csrc/ops/reduction.h"
 #include "csrc/ops/view.h"
 
 namespace torch_tpu::ops {
 
-Value Flat(Value x);  // rank 1, row-major
+Value AtLeast1d(Value x);  // rank 0 becomes [1]
+Value Wide(Value x);       // in the compute type: accumulations of f16 and bf16 round once
+Value Flat(Value x);       // rank 1, row-major
 
 // The index as s32 (s64 when `bound` needs it). With `wrap`, negatives count from the end.
 Value IndexValue(Value index, int64_t bound, bool wrap = true);

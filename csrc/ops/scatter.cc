@@ -43,7 +43,7 @@ Value FloorDivide(Value a, Value b) {
 template <typename Scatter>
 Value ReduceInto(Value self, Value updates, std::string_view reduce, bool include_self,
                  const Scatter& scatter) {
-  self = ToCompute(self);
+  self = Wide(self);
   updates = Convert(updates, self.dtype());
   auto& b = self.builder();
   bool mean = reduce == "mean";
@@ -82,14 +82,14 @@ OP("aten::scatter.value", {.tolerance = Tolerance::kExact}) {
 
 OP("aten::scatter_add", {.tolerance = Tolerance::kAccumulate}) {
   Along a = ReadAlong(x);
-  Value self = ToCompute(a.self);
+  Value self = Wide(a.self);
   Value src = Convert(AtLeast1d(x.tensor("src")), self.dtype());
   return Reshape(ScatterAlong(self, a.index, src, a.dim, Combiner("sum")), x.result().dims);
 }
 
 OP("aten::scatter.reduce", {.tolerance = Tolerance::kAccumulate}) {
   Along a = ReadAlong(x);
-  Value self = ToCompute(a.self);
+  Value self = Wide(a.self);
   Value src = Convert(AtLeast1d(x.tensor("src")), self.dtype());
   hlo::Body combiner = Combiner(Reduction(x.string("reduce")));
   return Reshape(ScatterAlong(self, a.index, src, a.dim, combiner), x.result().dims);
@@ -97,7 +97,7 @@ OP("aten::scatter.reduce", {.tolerance = Tolerance::kAccumulate}) {
 
 OP("aten::scatter.value_reduce", {.tolerance = Tolerance::kAccumulate}) {
   Along a = ReadAlong(x);
-  Value self = ToCompute(a.self);
+  Value self = Wide(a.self);
   Value src = BroadcastTo(x.scalar("value", self.dtype()), a.index.dims());
   hlo::Body combiner = Combiner(Reduction(x.string("reduce")));
   return Reshape(ScatterAlong(self, a.index, src, a.dim, combiner), x.result().dims);

@@ -220,7 +220,7 @@ OP("aten::slice_backward", {.tolerance = Tolerance::kExact}) {
 // Windows [.., count, .., size] of `step` along dim, summed where they overlap.
 OP("aten::unfold_backward", {.tolerance = Tolerance::kAccumulate}) {
   auto& b = x.builder();
-  Value grad = ToCompute(x.tensor("grad_in"));
+  Value grad = Wide(x.tensor("grad_in"));
   Dims sizes = x.ints("input_sizes");
   if (sizes.empty()) return Reshape(grad, {});
   int rank = static_cast<int>(sizes.size()), dim = Dim(x, "dim", rank);
