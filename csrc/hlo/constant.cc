@@ -121,7 +121,8 @@ std::string Literal(DType dtype, double value) {
 }  // namespace
 
 Value Builder::Impl::Constant(const Shape& type, const std::string& literal) {
-  const std::string value = "dense<" + literal + "> : " + type.ToString();
+  const std::string value =
+      "dense<" + (type.numel() == 0 ? "" : literal) + "> : " + type.ToString();
   auto& known = regions.back().constants;
   if (auto it = known.find(value); it != known.end()) return Value(self, it->second);
   const Value v = Emit("stablehlo.constant", {}, "value = " + value, type);

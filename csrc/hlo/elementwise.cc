@@ -22,7 +22,7 @@ struct Rule {
 
 constexpr Rule kUnary[] = {
     {"stablehlo.abs", kSInt | kInexact, ResultRule::kReal},
-    {"stablehlo.cbrt", kInexact},
+    {"stablehlo.cbrt", kFloat},
     {"stablehlo.ceil", kFloat},
     {"stablehlo.cosine", kInexact},
     {"stablehlo.count_leading_zeros", kInts},
@@ -53,7 +53,7 @@ constexpr Rule kUnary[] = {
     {"chlo.atan", kInexact},
     {"chlo.atanh", kInexact},
     {"chlo.bessel_i1e", kFloat},
-    {"chlo.conj", kInexact},
+    {"chlo.conj", kCplx},
     {"chlo.cosh", kInexact},
     {"chlo.digamma", kFloat},
     {"chlo.erf", kFloat},
@@ -77,7 +77,7 @@ constexpr Rule kBinary[] = {
     {"stablehlo.multiply", kAny},
     {"stablehlo.or", kBits},
     {"stablehlo.power", kNumbers},
-    {"stablehlo.remainder", kNumbers},
+    {"stablehlo.remainder", kReals},
     {"stablehlo.shift_left", kInts},
     {"stablehlo.shift_right_arithmetic", kInts},
     {"stablehlo.shift_right_logical", kInts},

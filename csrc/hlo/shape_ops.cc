@@ -53,6 +53,10 @@ Value Builder::BroadcastInDim(Value x, const Dims& dims, const Dims& broadcast_d
            " at ", ToString(broadcast_dimensions));
     }
   }
+  if (const std::string& literal = impl_->nodes[x.id()].literal;
+      in.rank() == 0 && !literal.empty()) {
+    return impl_->Constant({in.dtype, dims}, std::string(literal));  // a splat is shorter
+  }
   if (in.dims == dims && std::is_sorted(broadcast_dimensions.begin(), broadcast_dimensions.end())) {
     return x;
   }
