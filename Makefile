@@ -87,6 +87,8 @@ demo: $(VENV)/.demo build
 	@$(BIN)/python examples/lora_llama3/train.py --config tiny --device tpu --out out/lora_llama3
 
 bench: $(VENV)/.demo build out/jax-venv/.created
+	@cmake -B build -DTORCH_TPU_BUILD_BENCH=ON > /dev/null
+	@ninja -C build pjrt_execute
 	@$(BIN)/python bench/run.py --jax-python out/jax-venv/bin/python --out out/bench.md
 
 # JAX in a venv of its own: it must not decide our packages' versions.

@@ -102,7 +102,7 @@ def nan_wins_in_extremes():
         torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
 
 
-# ---- views and in-place -----------------------------------------------------------------------------
+# ---- views and in-place --------------------------------------------------------------------------
 
 
 @report("xla#3330")
@@ -155,7 +155,7 @@ def boolean_assignment():
     assert torch.equal(found, expected)
 
 
-# ---- dtype and autocast ---------------------------------------------------------------------------
+# ---- dtype and autocast --------------------------------------------------------------------------
 
 
 @report("xla#6403")
@@ -215,7 +215,7 @@ def every_dtype_of_torch_works_or_is_refused():
     assert not set(refused).intersection(usual)
 
 
-# ---- recompiles ------------------------------------------------------------------------------------------
+# ---- recompiles ----------------------------------------------------------------------------------
 
 
 def compiles_of(function):
@@ -295,7 +295,7 @@ def changing_counts_of_nonzero():
     assert compiles_of(work) <= 2 * len(expected) + 2
 
 
-# ---- random numbers -----------------------------------------------------------------------------------
+# ---- random numbers ------------------------------------------------------------------------------
 
 
 @report("xla#2092")
@@ -327,7 +327,7 @@ def generators_of_the_device():
     assert sorted(x for batch in loader for x in batch.to("tpu").tolist()) == list(range(8))
 
 
-# ---- memory -----------------------------------------------------------------------------------------------
+# ---- memory --------------------------------------------------------------------------------------
 
 
 @report("xla#7849")
@@ -356,7 +356,7 @@ def a_changing_last_batch_does_not_grow():
     assert max(allocated[20:]) <= max(allocated[:20])
 
 
-# ---- serialization and modules ---------------------------------------------------------------------------
+# ---- serialization and modules -------------------------------------------------------------------
 
 
 @report("xla#2858")
@@ -365,7 +365,8 @@ def a_saved_file_loads_without_the_library(tmp_path):
     torch.save({"x": torch.arange(3.0, device="tpu")}, path)
     script = f"""
         import sys, torch
-        print(torch.load({str(path)!r}, map_location="cpu")["x"].tolist(), "torch_tpu" in sys.modules)
+        x = torch.load({str(path)!r}, map_location="cpu")["x"]
+        print(x.tolist(), "torch_tpu" in sys.modules)
     """
     assert run_python(script, TORCH_DEVICE_BACKEND_AUTOLOAD="0").strip() == "[0.0, 1.0, 2.0] False"
 
@@ -395,7 +396,7 @@ def weights_only_load():
     assert loaded["view"].tolist() == [0, 0]
 
 
-# ---- registration and the rest ----------------------------------------------------------------------------
+# ---- registration and the rest -------------------------------------------------------------------
 
 
 @report("pt#134293", "pt#144845")
@@ -405,7 +406,8 @@ def the_device_in_any_order_of_imports():
             {first}
             d = torch.device("tpu")
             x = torch.zeros(2, device=d)
-            print(d.type, x.device, torch.tpu.is_available(), torch.get_device_module("tpu") is torch.tpu)
+            module = torch.get_device_module("tpu")
+            print(d.type, x.device, torch.tpu.is_available(), module is torch.tpu)
         """)
         assert text.strip() == "tpu tpu:0 True True"
 
