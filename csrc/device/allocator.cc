@@ -3,9 +3,13 @@
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
+#include <unistd.h>
+
+#include <algorithm>
 
 #include "csrc/device/runtime.h"
 #include "csrc/device/slot.h"
+#include "csrc/device/timeline.h"
 
 namespace torch_tpu::device {
 namespace {
@@ -33,6 +37,7 @@ class Allocator final : public c10::DeviceAllocator {
     c10::CachingDeviceAllocator::DeviceStats stats;
     Runtime* runtime = Runtime::IfOpen();
     if (runtime == nullptr) return stats;
+    Timeline::Of(index).ReleaseValue();
     pjrt::MemoryStats now = runtime->device(index)->memory_stats();
     auto fill = [](c10::CachingAllocator::StatArray& array, int64_t current, int64_t peak,
                    int64_t allocated, int64_t freed) {
@@ -55,12 +60,22 @@ class Allocator final : public c10::DeviceAllocator {
   }
   void resetAccumulatedStats(c10::DeviceIndex) override {}
   void resetPeakStats(c10::DeviceIndex index) override {
-    if (Runtime* runtime = Runtime::IfOpen()) runtime->device(index)->ResetPeak();
+    Runtime* runtime = Runtime::IfOpen();
+    if (runtime == nullptr) return;
+    Timeline::Of(index).ReleaseValue();
+    runtime->device(index)->ResetPeak();
   }
   std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex index) override {
-    pjrt::MemoryStats now = Runtime::Require().device(index)->memory_stats();
-    size_t total = now.bytes_limit > 0 ? static_cast<size_t>(now.bytes_limit) : 0;
-    size_t used = static_cast<size_t>(now.bytes_in_use);
+    Runtime& runtime = Runtime::Require();
+    Timeline::Of(index).ReleaseValue();
+    pjrt::MemoryStats now = runtime.device(index)->memory_stats();
+    if (now.bytes_limit == 0 && runtime.host_is_device()) {
+      const size_t page = static_cast<size_t>(sysconf(_SC_PAGE_SIZE));
+      return {static_cast<size_t>(sysconf(_SC_AVPHYS_PAGES)) * page,
+              static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * page};
+    }
+    size_t total = static_cast<size_t>(now.bytes_limit);
+    size_t used = static_cast<size_t>(std::max(now.bytes_in_use, now.plugin_bytes_in_use));
     return {total > used ? total - used : 0, total};
   }
 };
