@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions of any spatial rank, forward and all gradients, each one StableHLO convolution.
+//
+// In torch's NCHW order: XLA transposes where it helps. Measured on the CPU plugin 0.81, f32, 4 x
+// 64 x 56 x 56 with 3 x 3 kernels: as is 10.7 ms, transposed to NHWC here 12.7 ms. Other forms
+// depend more: a reversed window attribute instead of a reversed kernel costs 368 ms (see
+// Convolve).
 #include <algorithm>
 
 #include "csrc/ops/op.h"
@@ -28,12 +33,16 @@ Window ReadWindow(Lowering& x, int rank) {
   return w;
 }
 
+Dims SpatialDims(Value v) {
+  Dims dims;
+  for (int i = 2; i < v.rank(); ++i) dims.push_back(i);
+  return dims;
+}
+
 // The kernel of the adjoint: spatial dims turned round, input and output features swapped within
 // each group. [g * A, B, k...] -> [g * B, A, k...]
 Value AdjointKernel(Value kernel, int64_t groups) {
-  Dims spatial;
-  for (int i = 2; i < kernel.rank(); ++i) spatial.push_back(i);
-  kernel = kernel.builder().Reverse(kernel, spatial);
+  kernel = kernel.builder().Reverse(kernel, SpatialDims(kernel));
   const Dims dims = kernel.dims();
   const int64_t a = dims[0] / groups, b = dims[1];
   Dims split = {groups, a, b}, order = {0, 2, 1}, merged = {groups * b, a};
@@ -45,15 +54,26 @@ Value AdjointKernel(Value kernel, int64_t groups) {
   return Reshape(Transpose(Reshape(kernel, split), order), merged);
 }
 
+// Depthwise kernels go in reversed twice, once as a value and once as an attribute: that keeps the
+// CPU plugin off its grouped matrix path (4 ms instead of 132 ms at 4 x 64 x 56 x 56).
+Value Convolve(Value input, Value kernel, ConvDims dims, DType result) {
+  if (dims.feature_groups > 1 && kernel.dim(1) == 1) {
+    const Dims spatial = SpatialDims(kernel);
+    kernel = kernel.builder().Reverse(kernel, spatial);
+    dims.reversed.assign(spatial.size(), true);
+  }
+  return input.builder().Convolution(input, kernel, dims, result);
+}
+
 // kernel [O, I / groups, k...]
 Value Correlate(const Window& w, Value input, Value kernel, DType result) {
-  return input.builder().Convolution(input, kernel,
-                                     {.strides = w.stride,
-                                      .pad_low = w.padding,
-                                      .pad_high = w.padding,
-                                      .rhs_dilation = w.dilation,
-                                      .feature_groups = w.groups},
-                                     result);
+  return Convolve(input, kernel,
+                  {.strides = w.stride,
+                   .pad_low = w.padding,
+                   .pad_high = w.padding,
+                   .rhs_dilation = w.dilation,
+                   .feature_groups = w.groups},
+                  result);
 }
 
 // The adjoint of Correlate in its input: kernel [features of v, result's features / groups, k...],
@@ -69,14 +89,32 @@ Value Adjoint(const Window& w, Value v, Value kernel, const Dims& sizes, DType r
     dims.pad_low.push_back(reach - w.padding[i]);
     dims.pad_high.push_back(sizes[i] + w.padding[i] - spread);
   }
-  return v.builder().Convolution(v, AdjointKernel(kernel, w.groups), dims, result);
+  return Convolve(v, AdjointKernel(kernel, w.groups), dims, result);
+}
+
+// [N, g * C, ...] -> [C, g * N, ...]: batch and features change places within each group.
+Value SwapBatch(Value v, int64_t groups) {
+  const Dims dims = v.dims();
+  const int64_t features = dims[1] / groups;
+  Dims split = {dims[0], groups, features}, order = {2, 1, 0},
+       merged = {features, groups * dims[0]};
+  for (int i = 2; i < v.rank(); ++i) {
+    split.push_back(dims[i]);
+    order.push_back(i + 1);
+    merged.push_back(dims[i]);
+  }
+  return Reshape(Transpose(Reshape(v, split), order), merged);
 }
 
 // The adjoint of Correlate in its kernel: [O, I / groups, k...] with the sizes `kernel`. The batch
-// is contracted, the output's gradient slides over the input.
+// is contracted, the output's gradient slides over the input. Groups of several features are
+// feature groups (batch groups: 760 ms instead of 3 at 4 x 64 x 28 x 28 in 8 groups); depthwise
+// ones are batch groups (14 ms instead of 36).
 Value KernelGradient(const Window& w, Value input, Value grad, const Dims& kernel, DType result) {
-  ConvDims dims = {.strides = w.dilation, .rhs_dilation = w.stride, .batch_groups = w.groups};
-  dims.input = {1, 0};
+  ConvDims dims = {.strides = w.dilation, .rhs_dilation = w.stride};
+  const bool depthwise = kernel[1] == 1;
+  (depthwise ? dims.batch_groups : dims.feature_groups) = w.groups;
+  dims.input = depthwise ? Dims{1, 0} : Dims{0, 1};
   dims.kernel = {1, 0};
   dims.output = {1, 0};
   for (int i = 0; i < w.spatial; ++i) {
@@ -86,6 +124,7 @@ Value KernelGradient(const Window& w, Value input, Value grad, const Dims& kerne
     dims.pad_low.push_back(w.padding[i]);
     dims.pad_high.push_back(reach + spread - input.dim(2 + i) - w.padding[i]);
   }
+  if (!depthwise) input = SwapBatch(input, w.groups);
   return input.builder().Convolution(input, grad, dims, result);
 }
 
