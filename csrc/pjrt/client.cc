@@ -85,7 +85,9 @@ StatusOr<Client*> Client::Create(Plugin* plugin, int num_devices) {
   create.num_options = num_devices > 0 ? 1 : 0;
   Status status = TT_PJRT(*plugin, PJRT_Client_Create, &create);
   if (!status.ok()) {
-    return status.Annotate(StrCat("[pjrt] no client from ", plugin->path(), ": "));
+    return Status(status.code(),
+                  StrCat("[pjrt] no client from ", plugin->path(), ": ", status.message(),
+                         ". Try: python -m torch_tpu doctor, or ", "TORCH_TPU_RUNTIME=cpu."));
   }
   // Leaked from here on: buffers anywhere may outlive every scope.
   auto* client = new Client();

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -77,7 +78,11 @@ StatusOr<Plugin*> Plugin::Load(const std::string& path) {
   TT_RETURN_IF_ERROR(plugin->Open());
   Args<PJRT_Plugin_Initialize_Args> initialize;
   Status status = TT_PJRT(*plugin, PJRT_Plugin_Initialize, &initialize);
-  if (!status.ok()) return status.Annotate(StrCat("[pjrt] initializing ", real, " failed: "));
+  if (!status.ok()) {
+    return Status(status.code(), StrCat("[pjrt] initializing ", real, " failed: ", status.message(),
+                                        ". Try: end other processes that hold the device, or",
+                                        " TORCH_TPU_RUNTIME=cpu."));
+  }
   Args<PJRT_Plugin_Attributes_Args> attributes;
   if (TT_PJRT(*plugin, PJRT_Plugin_Attributes, &attributes).ok()) {
     plugin->attributes_ = ToAttributes(attributes.attributes, attributes.num_attributes);
@@ -143,6 +148,8 @@ Status Plugin::ToStatus(PJRT_Error* error) const {
     destroy.error = done;
     api_->PJRT_Error_Destroy(&destroy);
   }
+  // Newer plugins append where in XLA the error was made.
+  message.resize(std::min(message.size(), message.find("\n=== Source Location Trace")));
   if (ours == Code::kResourceExhausted) {
     message += " Try: a smaller batch, or free tensors that are no longer used.";
   }

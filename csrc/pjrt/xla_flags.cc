@@ -40,11 +40,15 @@ int CollectConstants(dl_phdr_info* info, size_t, void* user) {
   return 1;
 }
 
-// A value that does not start with "--" is a file of flags, as in XLA.
-std::vector<std::string> FlagNames(const char* variable) {
+// A value that does not start with "-" is a file of flags, as in XLA.
+StatusOr<std::vector<std::string>> FlagNames(const char* variable) {
   std::string value = GetEnv(variable);
   if (!value.empty() && value[0] != '-') {
     std::ifstream file(value);
+    if (!file) {
+      return NotFound(StrCat("[pjrt] ", variable, ": expected flags or a file of flags, got '",
+                             value, "'. Try: flags that start with '--'."));
+    }
     value.assign(std::istreambuf_iterator<char>(file), {});
   }
   std::vector<std::string> names;
@@ -69,9 +73,11 @@ bool Occurs(const Search& search, const std::string& name) {
 Status CheckXlaFlags(const void* symbol, const std::string& path) {
   Search search{symbol, {}};
   for (const char* variable : {"XLA_FLAGS", "LIBTPU_INIT_ARGS"}) {
-    for (const std::string& name : FlagNames(variable)) {
+    TT_ASSIGN_OR_RETURN(std::vector<std::string> names, FlagNames(variable));
+    for (const std::string& name : names) {
       if (search.constants.empty()) ::dl_iterate_phdr(CollectConstants, &search);
-      if (search.constants.empty() || Occurs(search, name)) continue;
+      // A library that never mentions the variable does not read it.
+      if (!Occurs(search, variable) || Occurs(search, name)) continue;
       return InvalidArgument(StrCat("[pjrt] ", variable, " has the flag '--", name, "', which ",
                                     path, " does not know. Try: remove it from ", variable, "."));
     }
