@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # make demo, make test, make bench: each sets up .venv, builds and runs; fast the second time.
 SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -10,7 +11,9 @@ export CCACHE_NOHASHDIR := 1
 # Our programs, not those of a venv that happens to be active.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export HF_HUB_OFFLINE := 1
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --progress-bar on
+# One line per package, without pip's chatter.
+PIP := $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off
+BRIEF := 2>&1 | sed -u -E '/^ |^Looking in|is ignored: it is neither|already satisfied|^Processing/d'
 WORKERS ?= 2
 PYTEST_ARGS ?=
 
@@ -34,26 +37,26 @@ $(VENV)/.created:
 $(VENV)/.deps: pyproject.toml $(VENV)/.created
 	@tools/preflight.sh $(PYTHON)
 	@echo "set-up: installing torch 2.13.0, the CPU PJRT plugin and the build tools"
-	@$(PIP) torch==2.13.0
-	@$(PIP) torch==2.13.0 "scikit-build-core>=0.10" ninja "cmake>=3.24" xla-cpu-pjrt numpy
+	@$(PIP) torch==2.13.0 $(BRIEF)
+	@$(PIP) torch==2.13.0 "scikit-build-core>=0.10" ninja "cmake>=3.24" xla-cpu-pjrt numpy $(BRIEF)
 	@touch $@
 
 $(VENV)/.demo: $(VENV)/.deps tools/requirements.py
 	@echo "set-up: installing transformers, peft and the demo's other packages"
-	@$(PIP) torch==2.13.0 $$($(BIN)/python tools/requirements.py demo)
+	@$(PIP) torch==2.13.0 $$($(BIN)/python tools/requirements.py demo) $(BRIEF)
 	@touch $@
 
 # lammps-jax-pjrt-cpu: a newer PJRT plugin; without its dependencies, which would bring in JAX.
 $(VENV)/.test: $(VENV)/.demo
 	@tools/preflight.sh $(PYTHON) tests
 	@echo "set-up: installing the test packages, libtpu and a second CPU plugin"
-	@$(PIP) torch==2.13.0 $$($(BIN)/python tools/requirements.py test tpu)
-	@$(PIP) --no-deps lammps-jax-pjrt-cpu==0.11.2
+	@$(PIP) torch==2.13.0 $$($(BIN)/python tools/requirements.py test tpu) $(BRIEF)
+	@$(PIP) --no-deps lammps-jax-pjrt-cpu==0.11.2 $(BRIEF)
 	@touch $@
 
 $(VENV)/.lint: $(VENV)/.deps tools/requirements.py
 	@echo "set-up: installing the formatters and linters"
-	@$(PIP) torch==2.13.0 $$($(BIN)/python tools/requirements.py lint)
+	@$(PIP) torch==2.13.0 $$($(BIN)/python tools/requirements.py lint) $(BRIEF)
 	@touch $@
 
 # ---- build ---------------------------------------------------------------------------------------------
@@ -64,7 +67,7 @@ $(VENV)/.installed: CMakeLists.txt pyproject.toml $(VENV)/.deps
 	  > build.log 2>&1 || { cat build.log; rm build.log; exit 1; }
 	@rm build.log
 	@ninja -C build
-	@$(PIP) --no-build-isolation --no-deps -e .
+	@$(PIP) --no-build-isolation --no-deps -e . $(BRIEF)
 	@touch $@
 
 build: $(VENV)/.installed
