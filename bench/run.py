@@ -18,6 +18,7 @@ import time
 import llama_torch
 import small_ops
 import torch
+
 import torch_tpu
 
 HERE = pathlib.Path(__file__).parent
@@ -92,7 +93,7 @@ def python_ops(jax: Jax, rounds: int) -> tuple[dict, dict]:
 
 def from_cpp(execute: str, rounds: int) -> tuple[float, float]:
     """Microseconds of PJRT execute alone, and of C++ at::add on the device, both 4x4 float32."""
-    plugin = torch_tpu._C._plugin_path()
+    plugin = torch_tpu._C._runtime_info()["plugin"]
     floor, adds = [], []
     torch_tpu._C._bench_add(1000)
     for _ in range(rounds):

@@ -8,5 +8,6 @@
 namespace torch_tpu::python {
 
 void BindDevice(pybind11::module_& m);
+void BindOps(pybind11::module_& m);
 
 }  // namespace torch_tpu::python
