@@ -31,6 +31,10 @@ def _version(package: str) -> str:
         return "not installed"
 
 
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]
+
+
 def _check_versions(report: Report) -> None:
     report.line("torch_tpu", f"{_version('torch_tpu')} ({os.path.dirname(_register.__file__)})")
     report.line("torch", torch.__version__)
@@ -52,7 +56,7 @@ def _check_runtime(report: Report) -> bool:
     try:
         _C._init()
     except RuntimeError as error:
-        report.problem(f"the runtime did not open: {error}")
+        report.problem(f"the runtime did not open: {_first_line(error)}")
         return False
     info = _C._runtime_info()
     report.line("plugin", f"{info['plugin']}, PJRT API {info['api_version']}")
@@ -92,7 +96,7 @@ def _check_run(report: Report) -> None:
         a = torch.arange(16, dtype=torch.float32).reshape(4, 4)
         got = (a.to("tpu") @ a.to("tpu") + 1).cpu()
     except RuntimeError as error:
-        report.problem(f"a 4x4 matmul failed: {error}")
+        report.problem(f"a 4x4 matmul failed: {_first_line(error)}")
         return
     report.line("run", f"4x4 matmul in {(time.perf_counter() - start) * 1e3:.1f} ms")
     if not torch.allclose(got, a @ a + 1):

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "csrc/device/guard.h"
 #include "csrc/device/runtime.h"
 #include "csrc/device/slot.h"
 #include "csrc/device/timeline.h"
@@ -37,6 +38,7 @@ class Allocator final : public c10::DeviceAllocator {
     c10::CachingDeviceAllocator::DeviceStats stats;
     Runtime* runtime = Runtime::IfOpen();
     if (runtime == nullptr) return stats;
+    index = CheckedDevice(index);
     Timeline::Of(index).ReleaseValue();
     pjrt::MemoryStats now = runtime->device(index)->memory_stats();
     auto fill = [](c10::CachingAllocator::StatArray& array, int64_t current, int64_t peak,
@@ -62,11 +64,13 @@ class Allocator final : public c10::DeviceAllocator {
   void resetPeakStats(c10::DeviceIndex index) override {
     Runtime* runtime = Runtime::IfOpen();
     if (runtime == nullptr) return;
+    index = CheckedDevice(index);
     Timeline::Of(index).ReleaseValue();
     runtime->device(index)->ResetPeak();
   }
   std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex index) override {
     Runtime& runtime = Runtime::Require();
+    index = CheckedDevice(index);
     Timeline::Of(index).ReleaseValue();
     pjrt::MemoryStats now = runtime.device(index)->memory_stats();
     if (now.bytes_limit == 0 && runtime.host_is_device()) {

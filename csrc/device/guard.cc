@@ -45,7 +45,7 @@ struct Guard final : public c10::impl::DeviceGuardImplInterface {
 
   c10::Stream getStream(c10::Device device) const override { return CurrentStream(Index(device)); }
   c10::Stream getDefaultStream(c10::Device device) const override {
-    return DefaultStream(Index(device));
+    return DefaultStream(CheckedDevice(device.index()));
   }
   c10::Stream getStreamFromGlobalPool(c10::Device device, bool high_priority) const override {
     return NextPoolStream(CheckedDevice(device.index()), high_priority ? -1 : 0);
@@ -53,14 +53,20 @@ struct Guard final : public c10::impl::DeviceGuardImplInterface {
   c10::Stream getNewStream(c10::Device device, int priority) const override {
     return NextPoolStream(CheckedDevice(device.index()), priority);
   }
-  c10::Stream exchangeStream(c10::Stream stream) const override { return ExchangeStream(stream); }
+  c10::Stream exchangeStream(c10::Stream stream) const override {
+    CheckedDevice(stream.device_index());
+    return ExchangeStream(stream);
+  }
   // PJRT has no stream to hand out; the identity is all there is.
   void* getStreamNativeHandle(const c10::Stream stream) const override {
     return reinterpret_cast<void*>(stream.id());
   }
-  bool queryStream(const c10::Stream& stream) const override { return QueryStream(stream); }
+  bool queryStream(const c10::Stream& stream) const override {
+    CheckedDevice(stream.device_index());
+    return QueryStream(stream);
+  }
   void synchronizeStream(const c10::Stream& stream) const override {
-    SynchronizeDevice(stream.device_index());
+    SynchronizeDevice(CheckedDevice(stream.device_index()));
   }
   void synchronizeDevice(const DeviceIndex index) const override {
     SynchronizeDevice(CheckedDevice(index));
@@ -72,6 +78,7 @@ struct Guard final : public c10::impl::DeviceGuardImplInterface {
                 "tpu: expected a stream of tpu:", static_cast<int>(index),
                 " for this event, got one of tpu:", static_cast<int>(stream.device_index()),
                 ". Try: a new event.");
+    CheckedDevice(stream.device_index());
     if (*event == nullptr) *event = new Event();
     static_cast<Event*>(*event)->Record(stream.device_index());
   }
@@ -101,11 +108,6 @@ struct Guard final : public c10::impl::DeviceGuardImplInterface {
     types.has_Bool = types.has_ComplexFloat = 1;
     types.has_Float8_e4m3fn = types.has_Float8_e5m2 = 1;
     return capability;
-  }
-
- private:
-  static DeviceIndex Index(c10::Device device) {
-    return device.has_index() ? device.index() : current_device;
   }
 };
 

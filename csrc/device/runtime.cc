@@ -52,6 +52,8 @@ StatusOr<Runtime*> Runtime::Get() {
   std::lock_guard<std::mutex> lock(mutex);
   if (Runtime* runtime = opened.load(std::memory_order_acquire)) return runtime;
   if (failure != nullptr) return *failure;
+  // CPU plugins greet on stderr; they read this once, as they load.
+  setenv("TF_CPP_MIN_LOG_LEVEL", "1", /*overwrite=*/0);
   auto open = []() -> StatusOr<Runtime*> {
     TT_ASSIGN_OR_RETURN(pjrt::RuntimeChoice choice, pjrt::ChooseRuntime(SitePackages()));
     TT_ASSIGN_OR_RETURN(pjrt::Plugin * plugin, pjrt::Plugin::Load(choice.path));

@@ -49,7 +49,7 @@ py::dict DeviceProperties(int index) {
   out["name"] = device.kind();
   out["platform"] = device.client().platform();
   out["id"] = device.id();
-  out["total_memory"] = memory.bytes_limit > 0 ? memory.bytes_limit
+  out["total_memory"] = memory.bytes_limit > 0                ? memory.bytes_limit
                         : Runtime::Require().host_is_device() ? HostMemory()
                                                               : int64_t{0};
   out["attributes"] = Attributes(device.attributes());
@@ -61,7 +61,8 @@ py::dict RuntimeInfo() {
   const pjrt::Plugin& plugin = runtime.client().plugin();
   py::dict out;
   out["plugin"] = plugin.path();
-  out["api_version"] = std::to_string(plugin.api_major()) + "." + std::to_string(plugin.api_minor());
+  out["api_version"] =
+      std::to_string(plugin.api_major()) + "." + std::to_string(plugin.api_minor());
   out["platform"] = runtime.client().platform();
   out["platform_version"] = runtime.client().platform_version();
   out["attributes"] = Attributes(plugin.attributes());
@@ -89,7 +90,8 @@ void Drain() {
   Runtime* runtime = Runtime::IfOpen();
   if (runtime == nullptr) return;
   for (int i = 0; i < runtime->device_count(); ++i) {
-    (void)device::Timeline::Of(i).Synchronize();  // errors were the business of a synchronize before
+    (void)device::Timeline::Of(i)
+        .Synchronize();  // errors were the business of a synchronize before
   }
 }
 
@@ -136,13 +138,16 @@ void BindDevice(py::module_& m) {
   m.def("_current_stream", [](int index) {
     return device::CurrentStream(device::CheckedDevice(static_cast<c10::DeviceIndex>(index))).id();
   });
-  m.def("_synchronize", [](int index) {
-    device::SynchronizeDevice(device::CheckedDevice(static_cast<c10::DeviceIndex>(index)));
-  }, WithoutGil());
+  m.def(
+      "_synchronize",
+      [](int index) {
+        device::SynchronizeDevice(device::CheckedDevice(static_cast<c10::DeviceIndex>(index)));
+      },
+      WithoutGil());
 
   m.def("_default_generator", [](int index) {
-    return py::reinterpret_steal<py::object>(THPGenerator_Wrap(
-        device::DefaultGenerator(static_cast<c10::DeviceIndex>(index))));
+    return py::reinterpret_steal<py::object>(
+        THPGenerator_Wrap(device::DefaultGenerator(static_cast<c10::DeviceIndex>(index))));
   });
   m.def("_seed_all", &device::SeedAllGenerators);
 

@@ -36,21 +36,27 @@ class Stream(torch.Stream):
         return f"torch.tpu.Stream(device=tpu:{self.device_index}, id={self.stream_id})"
 
 
-class Event(torch.Event):
+class _EventType(type):
+    def __instancecheck__(cls, obj: object) -> bool:
+        return isinstance(obj, torch.Event) and obj.device.type == "tpu"
+
+
+# Makes plain torch.Event objects: torch takes no subclass of it where two events meet.
+class Event(metaclass=_EventType):
     """Marks a point in a device's work.
 
     Args:
-        enable_timing: lets :meth:`elapsed_time` ask; times are those at which results were ready.
+        enable_timing: lets ``elapsed_time`` ask; times are those at which results were ready.
         blocking: accepted for CUDA's sake; waiting always blocks without spinning.
         interprocess: not possible here.
     """
 
-    def __new__(
+    def __new__(  # type: ignore[misc]
         cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
-    ) -> "Event":
+    ) -> torch.Event:
         if interprocess:
             raise NotImplementedError("torch.tpu.Event: events cannot be shared between processes")
-        return super().__new__(cls, "tpu", enable_timing=enable_timing, blocking=blocking)
+        return torch.Event("tpu", enable_timing=enable_timing, blocking=blocking)
 
 
 class StreamContext:
