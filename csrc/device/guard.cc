@@ -43,7 +43,9 @@ struct Guard final : public c10::impl::DeviceGuardImplInterface {
     return static_cast<DeviceIndex>(Runtime::DeviceCount());
   }
 
-  c10::Stream getStream(c10::Device device) const override { return CurrentStream(Index(device)); }
+  c10::Stream getStream(c10::Device device) const override {
+    return CurrentStream(CheckedDevice(device.index()));
+  }
   c10::Stream getDefaultStream(c10::Device device) const override {
     return DefaultStream(CheckedDevice(device.index()));
   }
