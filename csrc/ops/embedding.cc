@@ -51,6 +51,13 @@ Value BagOfIndex(Value offsets, int64_t n) {
   return CumulativeSum(starts, 0) - 1.0;
 }
 
+// The same for a backward block: torch CPU's forward leaves offset2bag empty where it did without.
+Value BagOfIndex(Lowering& x, int64_t n, int64_t bags) {
+  Value bag = x.tensor("offset2bag");
+  if (bag.numel() != n) return BagOfIndex(x.tensor("offsets"), n);
+  return IndexValue(bag, bags, false);
+}
+
 // The rows of a bag that hold its maximum, first come first: the table row per [bag, column].
 Value MaximumRows(Value rows, Value bag, Value maximum, Value index, Value empty) {
   auto& b = rows.builder();
@@ -139,7 +146,7 @@ OPS(({"aten::_embedding_bag", "aten::_embedding_bag_forward_only"}),
 OPS(({"aten::_embedding_bag_backward", "aten::_embedding_bag_dense_backward"}),
     {.tolerance = Tolerance::kAccumulate}) {
   auto& b = x.builder();
-  Value grad = Wide(x.tensor("grad")), bag = x.tensor("offset2bag");
+  Value grad = Wide(x.tensor("grad"));
   int64_t table = x.integer("num_weights"), mode = x.integer("mode");
   int64_t bags = grad.dim(0), width = grad.dim(1);
   if (mode == kMax) {
@@ -151,10 +158,11 @@ OPS(({"aten::_embedding_bag_backward", "aten::_embedding_bag_dense_backward"}),
                         grad, 0, Combiner("sum"));
   }
   Value index = IndexValue(x.tensor("indices"), table, false);
-  Value rows = TakeRows(grad, IndexValue(bag, bags, false), 0);
+  Value bag = BagOfIndex(x, index.numel(), bags);
+  Value rows = TakeRows(grad, bag, 0);
   if (mode == kMean) {
     Value size = Convert(b.SliceDim(x.tensor("bag_size"), 0, 0, bags), grad.dtype());
-    rows = ScaleRows(rows, 1.0 / TakeRows(size, IndexValue(bag, bags, false), 0));
+    rows = ScaleRows(rows, 1.0 / TakeRows(size, bag, 0));
   }
   if (x.has("per_sample_weights")) {
     rows = ScaleRows(rows, Convert(x.tensor("per_sample_weights"), rows.dtype()));
@@ -167,7 +175,7 @@ OPS(({"aten::_embedding_bag_backward", "aten::_embedding_bag_dense_backward"}),
 OP("aten::_embedding_bag_per_sample_weights_backward", {.tolerance = Tolerance::kAccumulate}) {
   Value grad = Wide(x.tensor("grad")), weight = x.tensor("weight");
   Value index = IndexValue(x.tensor("indices"), weight.dim(0), false);
-  Value bag = IndexValue(x.tensor("offset2bag"), grad.dim(0), false);
+  Value bag = BagOfIndex(x, index.numel(), grad.dim(0));
   Value product = TakeRows(grad, bag, 0) * Wide(TakeRows(weight, index, 0));
   Value kept = Ne(index, static_cast<double>(x.integer("padding_idx")));
   Value sum = Sum(product, {1});
