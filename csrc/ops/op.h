@@ -82,13 +82,12 @@ struct OpRegistration {
                  Options options = {});
 };
 
-// ---- one recorded call, free of torch types
-// ------------------------------------------------------
+// ---- one recorded call, free of torch types ----------------------------------------------------
 
 // How a tensor sees its storage's value: an as_strided over the value's row-major bytes.
 struct View {
   Shape base;           // the value in the slot, as it was produced
-  DType dtype;          // what the tensor calls the bytes (differs from base.dtype for dtype views)
+  DType dtype = DType::kInvalid;  // what the tensor calls the bytes
   Dims sizes, strides;  // in elements of dtype
   int64_t offset = 0;   // in elements of dtype
   bool conj = false, neg = false;
@@ -120,8 +119,8 @@ struct TensorArg {
 
 struct ScalarArg {
   int value = -1;  // index of the rank-0 program value that carries it
-  DType dtype;     // torch's dtype for it: kF64, kS64, kPred, kC128 for numbers; a tensor's own for
-                   // 0-dim tensors
+  // torch's dtype for it: kF64, kS64, kPred, kC128 for numbers; a 0-dim tensor's own.
+  DType dtype = DType::kInvalid;
   bool wrapped = true;  // a Python number: does not take part in promotion within its category
 };
 
@@ -163,8 +162,7 @@ struct Call {
   bool check_bounds = false;  // debug mode: CheckBounds adds outputs
 };
 
-// ---- what a lowering sees
-// -----------------------------------------------------------------------------
+// ---- what a lowering sees ----------------------------------------------------------------------
 
 struct ArgRef {
   ArgRef(const char* name) : name(name) {}      // NOLINT: implicit by design
