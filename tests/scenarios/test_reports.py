@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from tests.scenarios.process import run_python
+from tests.process import run_python
 
 REPORTS = {}
 
