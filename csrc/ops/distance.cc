@@ -67,8 +67,7 @@ OP("aten::_cdist_forward", kDistance) {
 
 OP("aten::_cdist_backward", kDistance) {
   Value a = Wide(x.tensor("x1")), b = Wide(x.tensor("x2"));
-  Value grad =
-      RowGradient(a, b, Wide(x.tensor("cdist")), Wide(x.tensor("grad")), x.number("p"));
+  Value grad = RowGradient(a, b, Wide(x.tensor("cdist")), Wide(x.tensor("grad")), x.number("p"));
   return Reshape(grad, x.result().dims);
 }
 

@@ -196,8 +196,9 @@ OP("aten::norm.ScalarOpt_dim_dtype", {.constants = {"p"}, .tolerance = kSums}) {
 }
 
 OP("aten::dist", {.constants = {"p"}, .tolerance = kSums}) {
-  Values v = BroadcastTogether(
-      {Convert(x.tensor("self"), x.compute_type()), Convert(x.tensor("other"), x.compute_type())});
+  Value self = x.tensor("self"), other = x.tensor("other");
+  const DType dtype = hlo::ComputeType(hlo::Promote(self.dtype(), other.dtype()));
+  Values v = BroadcastTogether({Convert(self, dtype), Convert(other, dtype)});
   return VectorNorm(v[0] - v[1], x.number("p"), AllDims(v[0]));
 }
 

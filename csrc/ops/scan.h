@@ -2,18 +2,15 @@
 // Inclusive prefix scans along one dimension.
 #pragma once
 
-#include <functional>
+#include <string_view>
 
 #include "csrc/ops/op.h"
 
 namespace torch_tpu::ops {
 
-// Combines two equally shaped operands, the left one from earlier positions. Associative.
-using Combine = std::function<Values(const Values& earlier, const Values& later)>;
-
-// out[i] = x[0] . x[1] ... x[i] along `dim` for several arrays of one shape scanned together. O(n)
-// work in blocks and O(log n) depth; the order of rounding differs from a sequential loop.
-Values Scan(const Values& xs, int dim, const Combine& combine);
+// out[i] = x[0] . x[1] ... x[i] along `dim`. `op` is an associative binary mnemonic, `init` its
+// neutral element (rank 0). One reduce-window: XLA splits it into blocks, so it is not quadratic.
+Value Scan(std::string_view op, Value x, Value init, int dim);
 Value CumulativeSum(Value x, int dim);
 
 }  // namespace torch_tpu::ops

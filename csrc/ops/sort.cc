@@ -125,8 +125,8 @@ OP("aten::mode", {.tolerance = kExact}) {
   Value yes = x.builder().ConstantInt(DType::kPred, 1, edge);
   Value starts = x.builder().Concatenate({yes, differs}, dim);
   Value ends = x.builder().Concatenate({differs, yes}, dim);
-  Value start = Scan({Select(starts, at, ZerosLike(at))}, dim,
-                     [](const Values& a, const Values& b) { return Values{Max(a[0], b[0])}; })[0];
+  Value start = Scan("stablehlo.maximum", Select(starts, at, ZerosLike(at)),
+                     x.builder().MinValue(DType::kS32), dim);
   Value length = Select(ends, at - start + 1.0, ZerosLike(at));
   Value best = Convert(ArgExtreme(length, dim, true).index, DType::kS32);
   return Shaped(x, Pick(s.values, dim, best), Pick(s.positions, dim, best));
