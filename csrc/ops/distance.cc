@@ -67,6 +67,7 @@ OP("aten::_cdist_forward", kDistance) {
 
 OP("aten::_cdist_backward", kDistance) {
   Value a = Wide(x.tensor("x1")), b = Wide(x.tensor("x2"));
+  if (a.numel() == 0 || b.numel() == 0) return x.builder().Constant(a.dtype(), 0, x.result().dims);
   Value grad = RowGradient(a, b, Wide(x.tensor("cdist")), Wide(x.tensor("grad")), x.number("p"));
   return Reshape(grad, x.result().dims);
 }
