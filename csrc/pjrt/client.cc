@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "csrc/pjrt/client.h"
 
-#include <algorithm>
+#include <cstring>
+#include <mutex>
 #include <utility>
 
 #include "csrc/base/counters.h"
@@ -89,47 +90,68 @@ StatusOr<Client*> Client::Create(Plugin* plugin, int num_devices) {
                   StrCat("[pjrt] no client from ", plugin->path(), ": ", status.message(),
                          ". Try: python -m torch_tpu doctor, or ", "TORCH_TPU_RUNTIME=cpu."));
   }
-  // Leaked from here on: buffers anywhere may outlive every scope.
-  auto* client = new Client();
+  std::unique_ptr<Client> client(new Client());
   client->plugin_ = plugin;
   client->raw_ = create.client;
-
-  Args<PJRT_Client_PlatformName_Args> name;
-  name.client = client->raw_;
-  TT_RETURN_IF_ERROR(TT_PJRT(*plugin, PJRT_Client_PlatformName, &name));
-  client->platform_.assign(name.platform_name, name.platform_name_size);
-  client->is_cpu_ = client->platform_ == "cpu";
-  Args<PJRT_Client_PlatformVersion_Args> version;
-  version.client = client->raw_;
-  TT_RETURN_IF_ERROR(TT_PJRT(*plugin, PJRT_Client_PlatformVersion, &version));
-  client->version_.assign(version.platform_version, version.platform_version_size);
-
-  Args<PJRT_Client_AddressableDevices_Args> devices;
-  devices.client = client->raw_;
-  TT_RETURN_IF_ERROR(TT_PJRT(*plugin, PJRT_Client_AddressableDevices, &devices));
-  for (size_t i = 0; i < devices.num_addressable_devices; ++i) {
-    auto* device = new Device();
-    device->client_ = client;
-    device->raw_ = devices.addressable_devices[i];
-    device->index_ = static_cast<int>(i);
-    Args<PJRT_Device_GetDescription_Args> description;
-    description.device = device->raw_;
-    TT_RETURN_IF_ERROR(TT_PJRT(*plugin, PJRT_Device_GetDescription, &description));
-    Args<PJRT_DeviceDescription_Id_Args> id;
-    id.device_description = description.device_description;
-    TT_RETURN_IF_ERROR(TT_PJRT(*plugin, PJRT_DeviceDescription_Id, &id));
-    device->id_ = id.id;
-    Args<PJRT_DeviceDescription_Kind_Args> kind;
-    kind.device_description = description.device_description;
-    TT_RETURN_IF_ERROR(TT_PJRT(*plugin, PJRT_DeviceDescription_Kind, &kind));
-    device->kind_.assign(kind.device_kind, kind.device_kind_size);
-    client->devices_.push_back(device);
-  }
+  TT_RETURN_IF_ERROR(client->ReadPlatform());
+  TT_RETURN_IF_ERROR(client->ReadDevices());
   if (client->devices_.empty()) {
     return FailedPrecondition(StrCat("[pjrt] ", plugin->path(), " has no device of this process. ",
                                      "Try: TORCH_TPU_RUNTIME=cpu."));
   }
-  return client;
+  // Never destroyed: buffers anywhere may outlive every scope. The list keeps it in a leak
+  // checker's sight.
+  static auto* mutex = new std::mutex();
+  static auto* clients = new std::vector<Client*>();
+  std::lock_guard<std::mutex> lock(*mutex);
+  clients->push_back(client.release());
+  return clients->back();
+}
+
+// Reached only when Create fails half way.
+Client::~Client() {
+  for (Device* device : devices_) delete device;
+  Args<PJRT_Client_Destroy_Args> args;
+  args.client = raw_;
+  (void)TT_PJRT(*plugin_, PJRT_Client_Destroy, &args);
+}
+
+Status Client::ReadPlatform() {
+  Args<PJRT_Client_PlatformName_Args> name;
+  name.client = raw_;
+  TT_RETURN_IF_ERROR(TT_PJRT(*plugin_, PJRT_Client_PlatformName, &name));
+  platform_.assign(name.platform_name, name.platform_name_size);
+  is_cpu_ = platform_ == "cpu";
+  Args<PJRT_Client_PlatformVersion_Args> version;
+  version.client = raw_;
+  TT_RETURN_IF_ERROR(TT_PJRT(*plugin_, PJRT_Client_PlatformVersion, &version));
+  version_.assign(version.platform_version, version.platform_version_size);
+  return OkStatus();
+}
+
+Status Client::ReadDevices() {
+  Args<PJRT_Client_AddressableDevices_Args> devices;
+  devices.client = raw_;
+  TT_RETURN_IF_ERROR(TT_PJRT(*plugin_, PJRT_Client_AddressableDevices, &devices));
+  for (size_t i = 0; i < devices.num_addressable_devices; ++i) {
+    auto* device = new Device();
+    devices_.push_back(device);
+    device->client_ = this;
+    device->raw_ = devices.addressable_devices[i];
+    device->index_ = static_cast<int>(i);
+    Args<PJRT_Device_GetDescription_Args> description;
+    description.device = device->raw_;
+    TT_RETURN_IF_ERROR(TT_PJRT(*plugin_, PJRT_Device_GetDescription, &description));
+    Args<PJRT_DeviceDescription_Id_Args> id;
+    id.device_description = description.device_description;
+    TT_RETURN_IF_ERROR(TT_PJRT(*plugin_, PJRT_DeviceDescription_Id, &id));
+    device->id_ = id.id;
+    Args<PJRT_DeviceDescription_Kind_Args> kind;
+    kind.device_description = description.device_description;
+    TT_RETURN_IF_ERROR(TT_PJRT(*plugin_, PJRT_DeviceDescription_Kind, &kind));
+    device->kind_.assign(kind.device_kind, kind.device_kind_size);
+  }
+  return OkStatus();
 }
 
 StatusOr<Buffer> Client::FromHost(const void* data, const hlo::Shape& shape,

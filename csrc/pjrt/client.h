@@ -162,6 +162,8 @@ class Executable {
 
 class Client {
  public:
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
   // `num_devices` is passed to CPU plugins as cpu_device_count; 0 for others.
   static StatusOr<Client*> Create(Plugin* plugin, int num_devices);
 
@@ -183,9 +185,15 @@ class Client {
                                              size_t num_outputs);
 
  private:
+  friend std::default_delete<Client>;
+  Client() = default;
+  ~Client();
+  Status ReadPlatform();
+  Status ReadDevices();
+  StatusOr<std::unique_ptr<Executable>> Finish(PJRT_LoadedExecutable* raw, Device* device);
+
   Plugin* plugin_ = nullptr;
   PJRT_Client* raw_ = nullptr;
-  StatusOr<std::unique_ptr<Executable>> Finish(PJRT_LoadedExecutable* raw, Device* device);
   std::string platform_, version_;
   bool is_cpu_ = false;
   std::vector<Device*> devices_;

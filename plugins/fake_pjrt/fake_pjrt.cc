@@ -124,6 +124,11 @@ FAKE(PJRT_Client_Create) {
   return nullptr;
 }
 
+FAKE(PJRT_Client_Destroy) {
+  delete args->client;
+  return nullptr;
+}
+
 FAKE(PJRT_Client_PlatformName) {
   args->platform_name = args->client->platform.data();
   args->platform_name_size = args->client->platform.size();
@@ -482,6 +487,7 @@ const PJRT_Api* MakeApi() {
   SET(PJRT_Event_Await);
   SET(PJRT_Event_OnReady);
   SET(PJRT_Client_Create);
+  SET(PJRT_Client_Destroy);
   SET(PJRT_Client_PlatformName);
   SET(PJRT_Client_PlatformVersion);
   SET(PJRT_Client_AddressableDevices);

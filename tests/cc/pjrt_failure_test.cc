@@ -49,6 +49,7 @@ TEST(Failure, EveryStepOfCreatingAClient) {
     auto client = Client::Create(*plugin, 1);
     EXPECT_CODE(Code::kInternal, client);
     EXPECT_NE(MessageOf(client).find("broken"), std::string::npos);
+    EXPECT_EQ(fake.Calls("PJRT_Client_Destroy"), step == std::string("PJRT_Client_Create") ? 0 : 1);
   }
   FakePlugin none("devices=0");
   EXPECT_CODE(Code::kFailedPrecondition, Client::Create(*Plugin::Load(none.path()), 0));
