@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A native PyTorch device for TPUs: ``torch.device("tpu")``.
 
-``import torch`` is enough: torch calls :func:`_autoload` through its ``torch.backends`` entry point.
-Importing this package by name does the same. The plugin that runs programs is opened at first use.
+``import torch`` is enough: torch calls :func:`_autoload`, our ``torch.backends`` entry point.
+Importing this package by name does the same. The plugin that runs programs opens at first use.
 """
 
 

@@ -49,9 +49,9 @@ def _check_slot_is_free() -> None:
     source = getattr(module, "__file__", None)
     where = f" (module {module.__name__}, {source})" if source else ""
     raise RuntimeError(
-        f"torch_tpu: expected torch's private device slot to be free, but another library registered "
-        f"it as {owner!r}{where}. torch has one such slot per process. Try: uninstall that library, "
-        "or set TORCH_DEVICE_BACKEND_AUTOLOAD=0 and import only the one you need."
+        "torch_tpu: expected torch's private device slot to be free, but another library "
+        f"registered it as {owner!r}{where}. torch has one such slot per process. Try: uninstall "
+        "that library, or set TORCH_DEVICE_BACKEND_AUTOLOAD=0 and import only the one you need."
     )
 
 

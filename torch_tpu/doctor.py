@@ -8,6 +8,7 @@ import tempfile
 import time
 
 import torch
+
 from torch_tpu import _C, _register
 
 

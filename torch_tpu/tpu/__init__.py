@@ -5,6 +5,7 @@ Ours on top: :func:`metrics`, :func:`set_eager_mode`, :func:`eager_mode`.
 """
 
 import torch
+
 from torch_tpu import _C
 from torch_tpu.tpu import amp
 from torch_tpu.tpu.amp import get_amp_supported_dtype, is_bf16_supported

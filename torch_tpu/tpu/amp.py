@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mixed precision. ``torch.autocast("tpu")`` and ``torch.amp.GradScaler("tpu")`` are the real ones."""
+"""Mixed precision: short forms of ``torch.autocast("tpu")`` and ``torch.amp.GradScaler("tpu")``."""
 
 import functools
 
 import torch
 
 GradScaler = functools.partial(torch.amp.GradScaler, "tpu")
-"""``torch.amp.GradScaler`` for the device. bfloat16, which needs no scaling, is the usual choice."""
+"""``torch.amp.GradScaler`` for the device. bfloat16, the usual choice, needs no scaling."""
 
 
 class autocast(torch.amp.autocast_mode.autocast):

@@ -5,6 +5,7 @@ import warnings
 from typing import Any, NamedTuple
 
 import torch
+
 from torch_tpu import _C
 
 Device = torch.device | int | str | None
@@ -41,7 +42,9 @@ def _lazy_init() -> None:
     if not _warned:
         _warned = True
         for name in _C._unknown_env():
-            warnings.warn(f"torch_tpu: {name} is not a variable we know.{_nearest(name)}", stacklevel=3)
+            warnings.warn(
+                f"torch_tpu: {name} is not a variable we know.{_nearest(name)}", stacklevel=3
+            )
     _C._init()
 
 
@@ -149,5 +152,5 @@ def get_device_name(device: Device = None) -> str:
 
 
 def get_device_capability(device: Device = None) -> dict[str, Any]:
-    """What a device can do: ``supported_dtypes``, a set of dtypes, as ``torch.accelerator`` has it."""
+    """What a device can do, as ``torch.accelerator`` has it: a set ``supported_dtypes``."""
     return torch.accelerator.get_device_capability(_index(device))

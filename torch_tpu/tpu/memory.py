@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory figures. Bytes are those of live device buffers; nothing is cached on top of the runtime."""
+"""Memory figures. Bytes are those of live device buffers; nothing is cached beyond them."""
 
 from typing import Any
 
 import torch
+
 from torch_tpu import _C
 from torch_tpu.tpu import devices
 from torch_tpu.tpu.devices import Device

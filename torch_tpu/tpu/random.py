@@ -7,6 +7,7 @@ A state is 16 bytes, 8 of seed and 8 of offset, as CUDA's; the numbers drawn are
 from collections.abc import Iterable
 
 import torch
+
 from torch_tpu import _C
 from torch_tpu.tpu import devices
 from torch_tpu.tpu.devices import Device

@@ -8,6 +8,7 @@ for several streams runs, in launch order. Events tell when work launched before
 from typing import Any
 
 import torch
+
 from torch_tpu import _C
 from torch_tpu.tpu import devices
 from torch_tpu.tpu.devices import Device
