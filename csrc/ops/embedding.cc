@@ -98,10 +98,13 @@ OP("aten::embedding_renorm_", {.constants = {"norm_type"}, .tolerance = Toleranc
   Value rows = Wide(TakeRows(self, index, 0));
   Value limit = x.scalar("max_norm", rows.dtype());
   double p = x.number("norm_type");
-  Value norm =
-      p == 2.0 ? Sqrt(Sum(rows * rows, {1}))
-               : Pow(Sum(Pow(Abs(rows), Like(rows, p)), {1}),
-                     Like(TakeRows(rows, x.builder().ConstantInt(DType::kS32, 0, {1}), 1), 1 / p));
+  Value norm;
+  if (p == 2.0) {
+    norm = Sqrt(Sum(rows * rows, {1}));
+  } else {
+    Value sum = Sum(Pow(Abs(rows), Like(rows, p)), {1});
+    norm = Pow(sum, Like(sum, 1 / p));
+  }
   Value scale = limit / (norm + 1e-7);
   Value scaled = ScaleRows(rows, Select(norm > limit, scale, OnesLike(norm)));
   return ScatterRows(self, index, Convert(scaled, self.dtype()), 0);

@@ -43,8 +43,19 @@ hlo::Body Combiner(std::string_view reduce) {
       return {v[0].dtype() == DType::kPred ? (v[0] & v[1]) : v[0] * v[1]};
     };
   }
-  if (reduce == "amax") return [](const Values& v) -> Values { return {Max(v[0], v[1])}; };
-  if (reduce == "amin") return [](const Values& v) -> Values { return {Min(v[0], v[1])}; };
+  // Not a maximum: inside a scatter the CPU plugin's drops a NaN update.
+  if (reduce == "amax") {
+    return [](const Values& v) -> Values {
+      return {v[0].dtype() == DType::kPred ? (v[0] | v[1])
+                                           : Select((v[0] >= v[1]) | IsNan(v[0]), v[0], v[1])};
+    };
+  }
+  if (reduce == "amin") {
+    return [](const Values& v) -> Values {
+      return {v[0].dtype() == DType::kPred ? (v[0] & v[1])
+                                           : Select((v[0] <= v[1]) | IsNan(v[0]), v[0], v[1])};
+    };
+  }
   throw hlo::Error("expected a reduction among sum, prod, amax, amin; got " + std::string(reduce));
 }
 
