@@ -196,6 +196,8 @@ StatusOr<std::unique_ptr<Executable>> Client::Compile(std::string_view module, D
   if (module.empty()) return InvalidArgument("[pjrt] Compile: the module is empty.");
   CompileOptions assigned = options;
   if (assigned.device_ids.empty()) assigned.device_ids = {device->id()};
+  // By default the CPU plugins lose a NaN operand of maximum and minimum; StableHLO keeps it.
+  if (platform_ == "cpu") assigned.overrides.emplace_back("xla_cpu_enable_fast_min_max", "false");
   TT_RETURN_IF_ERROR(CheckCompileOptions(assigned));
   std::string option_bytes = SerializeCompileOptions(assigned);
   Args<PJRT_Program> program = ToProgram(module);
