@@ -206,7 +206,10 @@ Builder::Impl::RegionText Builder::Impl::MakeRegion(std::string_view op,
     text +=
         "\"stablehlo.return\"(" + NameList(names) + ") : (" + TypeList(out.yielded) + ") -> ()\n";
     out.text = "{\n";
-    if (!head.empty()) out.text += "  ^bb0(" + head + "):\n";
+    if (!head.empty()) {
+      out.text.append(2 * regions.size(), ' ');
+      out.text += "^bb0(" + head + "):\n";
+    }
     out.text += text;
   } catch (...) {
     regions.resize(depth);
