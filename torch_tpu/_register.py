@@ -5,6 +5,7 @@ import atexit
 import pathlib
 import sys
 import types
+from typing import Any
 
 import torch
 
@@ -36,7 +37,8 @@ def register() -> None:
         for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
     )
     # Lazy modules may be moved before their parameters have a shape.
-    torch.nn.parameter.UninitializedTensorMixin._allowed_methods.append(torch.Tensor.tpu)
+    lazy: Any = torch.nn.parameter
+    lazy.UninitializedTensorMixin._allowed_methods.append(getattr(torch.Tensor, BACKEND))
     atexit.register(_C._drain)
     _done = True
 
@@ -45,7 +47,7 @@ def _check_slot_is_free() -> None:
     owner = torch._C._get_privateuse1_backend_name()
     if owner == _UNCLAIMED:
         return
-    module = getattr(torch, owner, None)
+    module: Any = getattr(torch, owner, None)
     source = getattr(module, "__file__", None)
     where = f" (module {module.__name__}, {source})" if source else ""
     raise RuntimeError(

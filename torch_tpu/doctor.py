@@ -9,7 +9,7 @@ import time
 
 import torch
 
-from torch_tpu import _C, _register
+from torch_tpu import _C, _register, tpu
 
 
 class Report:
@@ -62,10 +62,10 @@ def _check_runtime(report: Report) -> bool:
     info = _C._runtime_info()
     report.line("plugin", f"{info['plugin']}, PJRT API {info['api_version']}")
     report.line("platform", f"{info['platform']}, {info['platform_version']}")
-    for i in range(torch.tpu.device_count()):
-        properties = torch.tpu.get_device_properties(i)
+    for i in range(tpu.device_count()):
+        properties = tpu.get_device_properties(i)
         report.line(f"tpu:{i}", f"{properties.name}, {properties.total_memory / 2**30:.1f} GiB")
-    if torch.tpu.device_count() == 0:
+    if tpu.device_count() == 0:
         report.problem("the runtime has no device. Try: TORCH_TPU_RUNTIME=cpu.")
         return False
     return True

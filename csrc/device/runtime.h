@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process's one PJRT client and program cache, opened at first use. Leaked by design: tensors may
-// outlive every scope. Thread safe.
+// The process's one PJRT client and program cache, opened at first use. Leaked by design: tensors
+// may outlive every scope. Thread safe.
 #pragma once
 
 #include <string>
@@ -25,7 +25,8 @@ class Runtime {
   // Folders in which plugin packages live; set once from Python before the first Get.
   static void SetSitePackages(std::vector<std::string> folders);
 
-  // Devices without opening the plugin when the choice is the CPU runtime. Never throws: 0 on error.
+  // Devices without opening the plugin when the choice is the CPU runtime. Never throws: 0 on
+  // error.
   static int DeviceCount();
 
   pjrt::Client& client() { return *client_; }

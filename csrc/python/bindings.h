@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One function per folder that Python sees; module.cc calls them. Names start with an underscore: the
-// public names are those of torch_tpu/.
+// One function per folder that Python sees; module.cc calls them. Names start with an underscore:
+// the public names are those of torch_tpu/.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -94,7 +94,7 @@ def set_stream(stream: torch.Stream | None) -> None:
 
 
 def _make(index: int, stream_id: int) -> Stream:
-    kind = int(torch._C._autograd.DeviceType.PrivateUse1)
+    kind = torch._C._autograd.DeviceType.PrivateUse1.value
     return Stream(stream_id=stream_id, device_index=index, device_type=kind)
 
 
