@@ -25,7 +25,8 @@ OPS(({"aten::div.Tensor_mode", "aten::div.Scalar_mode"})) {
   const auto mode = x.string("rounding_mode");
   if (mode == "floor") return FloorDivide(x.arg("self"), x.arg("other"));
   Value quotient = x.arg("self") / x.arg("other");
-  return mode == "trunc" ? Trunc(quotient) : quotient;
+  // torch rounds to the dtype before it truncates.
+  return mode == "trunc" ? Trunc(Convert(quotient, x.result().dtype)) : quotient;
 }
 OPS(({"aten::floor_divide", "aten::floor_divide.Scalar"})) {
   return FloorDivide(x.arg("self"), x.arg("other"));

@@ -136,6 +136,37 @@ Value Digamma(Value x) {
   return Select(Eq(x, 0), CopySign(Like(x, INFINITY), -x), y);
 }
 
-Value Zeta(Value x, Value q) { return x.builder().Binary("chlo.zeta", x, q); }
+Value Zeta(Value x, Value q) {
+  // Adds terms until they start at 9 or more, then Euler-Maclaurin. Negative q works for whole x.
+  Value minus_x = -x, first = Pow(q, minus_x);
+  Dims all(q.rank());
+  for (int i = 0; i < q.rank(); ++i) all[i] = i;
+  Value count = q.builder().ConstantInt(DType::kS32, 0);
+  auto unfinished = [](const Values& v) {
+    return (v[1] <= 9) | BroadcastTo(v[0] < 9, v[1].dims());
+  };
+  Values sums = q.builder().While(
+      {count, q, first, first},
+      [&](const Values& v) { return Values{AnyReduceOr(unfinished(v), all)}; },
+      [&](const Values& v) {
+        Value go_on = unfinished(v);
+        Value start = Select(go_on, v[1] + 1, v[1]);
+        Value term = Select(go_on, Pow(start, minus_x), v[2]);
+        return Values{v[0] + 1, start, term, v[3] + Select(go_on, term, ZerosLike(term))};
+      });
+  Value start = sums[1], term = sums[2];
+  Value sum = sums[3] + term * start / (x - 1) - term / 2;
+  // sum over k of B(2k) / (2k)! x (x + 1) ... (x + 2k - 2) start^(1 - 2k - x)
+  Value factor = x * term / start;
+  for (int k = 1; k <= 12; ++k) {
+    const double bernoulli = 2 * std::riemann_zeta(2.0 * k) / std::pow(2 * std::numbers::pi, 2 * k);
+    sum = sum + factor * (k % 2 ? bernoulli : -bernoulli);
+    factor = factor * (x + (2 * k - 1)) / start * (x + 2 * k) / start;
+  }
+  Value nan = Like(q, NAN), infinity = Like(q, INFINITY);
+  Value pole = Select(Eq(q, Floor(q)), infinity, Select(Ne(x, Floor(x)), nan, sum));
+  sum = Select(q <= 0, pole, sum);
+  return Select(Eq(x, 1), infinity, Select(x < 1, nan, sum));
+}
 
 }  // namespace torch_tpu::ops
