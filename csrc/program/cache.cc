@@ -112,6 +112,12 @@ void DumpModule(const std::string& text) {
 ProgramCache::ProgramCache(std::string fingerprint, std::unique_ptr<DiskCache> disk)
     : fingerprint_(std::move(fingerprint)), disk_(std::move(disk)) {}
 
+void CompiledProgram::SetOutputs(std::vector<const hlo::Shape*> outputs) {
+  outputs_ = std::move(outputs);
+  output_bytes_.clear();
+  for (const hlo::Shape* shape : outputs_) output_bytes_.push_back(shape->bytes());
+}
+
 StatusOr<Ref<CompiledProgram>> ProgramCache::Get(const Key& key, pjrt::Device* device,
                                                  const std::function<StatusOr<Program>()>& record,
                                                  std::string_view dot_precision) {
@@ -164,7 +170,7 @@ std::unique_ptr<pjrt::Executable> ProgramCache::FromPayload(CompiledProgram& pro
   if (!r.done()) return nullptr;
   auto loaded = device->client().Load(bytes, device, outputs.size() + 2 * checks.size());
   if (!loaded.ok()) return nullptr;
-  program.outputs_ = std::move(outputs);
+  program.SetOutputs(std::move(outputs));
   program.checks_ = std::move(checks);
   return std::move(loaded).value();
 }
@@ -202,9 +208,9 @@ Status ProgramCache::Fill(CompiledProgram& program, const Key& key, pjrt::Device
             StrCat("[", call.schema ? call.schema->name : call.def->name, "] compile failed: "));
       }
       executable = std::move(compiled).value();
-      for (const hlo::Shape& shape : emitted.outputs) {
-        program.outputs_.push_back(InternShape(shape));
-      }
+      std::vector<const hlo::Shape*> outputs;
+      for (const hlo::Shape& shape : emitted.outputs) outputs.push_back(InternShape(shape));
+      program.SetOutputs(std::move(outputs));
       program.checks_ = std::move(emitted.checks);
       // Not every executable serializes; such a one lives in memory only.
       auto bytes = executable->Serialize();

@@ -32,6 +32,7 @@ struct Key {
 class CompiledProgram : public RefCounted<CompiledProgram> {
  public:
   const std::vector<const hlo::Shape*>& outputs() const { return outputs_; }
+  int64_t output_bytes(int index) const { return output_bytes_[index]; }
   const std::vector<ops::BoundsCheck>& checks() const { return checks_; }
   // Live outputs plus two per bounds check.
   size_t num_results() const { return outputs_.size() + 2 * checks_.size(); }
@@ -44,7 +45,10 @@ class CompiledProgram : public RefCounted<CompiledProgram> {
 
  private:
   friend class ProgramCache;
+  void SetOutputs(std::vector<const hlo::Shape*> outputs);
+
   std::vector<const hlo::Shape*> outputs_;
+  std::vector<int64_t> output_bytes_;
   std::vector<ops::BoundsCheck> checks_;
   std::atomic<const pjrt::Executable*> executables_[kMaxDevices] = {};
   std::mutex mutex_;        // held while compiling or loading

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "csrc/eager/meta.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/List.h>
+#include <ATen/ops/empty_strided.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <utility>
+
+namespace torch_tpu::eager {
+namespace {
+
+using c10::IValue;
+
+// Meta twins of one call's tensors; one twin per tensor, so that aliasing arguments stay aliased.
+class Twins {
+ public:
+  at::Tensor Of(const at::Tensor& tensor) {
+    // A 0-dim CPU tensor takes part as it is: promotion treats numbers and wrapped numbers apart.
+    if (!tensor.defined() || !tensor.is_privateuseone()) return tensor;
+    for (const auto& [original, twin] : twins_) {
+      if (original == tensor.unsafeGetTensorImpl()) return twin;
+    }
+    at::Tensor twin = at::empty_strided(tensor.sizes(), tensor.strides(),
+                                        tensor.options().device(c10::DeviceType::Meta));
+    twins_.emplace_back(tensor.unsafeGetTensorImpl(), twin);
+    return twin;
+  }
+
+  IValue Of(const IValue& v) {
+    if (v.isTensor()) return Of(v.toTensor());
+    if (v.isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (const IValue& element : v.toListRef()) list.push_back(Of(element.toTensor()));
+      return list;
+    }
+    if (v.isOptionalTensorList()) {
+      c10::List<std::optional<at::Tensor>> list;
+      for (const IValue& element : v.toListRef()) {
+        list.push_back(element.isNone() ? std::optional<at::Tensor>()
+                                        : std::optional<at::Tensor>(Of(element.toTensor())));
+      }
+      return list;
+    }
+    if (v.isGenerator()) return IValue();
+    if (v.isDevice()) return c10::Device(c10::DeviceType::Meta);
+    return v;
+  }
+
+ private:
+  std::vector<std::pair<const c10::TensorImpl*, at::Tensor>> twins_;
+};
+
+}  // namespace
+
+std::vector<IValue> RunMeta(const c10::OperatorHandle& op, const IValue* args, size_t count) {
+  Twins twins;
+  torch::jit::Stack stack;
+  stack.reserve(count);
+  for (size_t i = 0; i < count; ++i) stack.push_back(twins.Of(args[i]));
+  // Below autograd and autocast, and outside whatever mode the caller is in.
+  at::AutoDispatchBelowADInplaceOrView guard;
+  c10::impl::ExcludeDispatchKeyGuard modes(
+      c10::DispatchKeySet(c10::DispatchKey::Python) |
+      c10::DispatchKeySet(c10::DispatchKey::PythonTLSSnapshot) | c10::autocast_dispatch_keyset);
+  op.callBoxed(stack);
+  return stack;
+}
+
+std::vector<at::Tensor> FlattenTensors(const std::vector<IValue>& values) {
+  std::vector<at::Tensor> tensors;
+  for (const IValue& v : values) {
+    if (v.isTensor()) {
+      tensors.push_back(v.toTensor());
+    } else if (v.isList()) {
+      for (const IValue& element : v.toListRef()) {
+        if (element.isTensor()) tensors.push_back(element.toTensor());
+      }
+    }
+  }
+  return tensors;
+}
+
+}  // namespace torch_tpu::eager

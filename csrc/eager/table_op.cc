@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "csrc/eager/table_op.h"
+
+#include <ATen/core/Generator.h>
+#include <ATen/native/Resize.h>
+#include <c10/core/DefaultDtype.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+
+#include "csrc/base/counters.h"
+#include "csrc/device/error.h"
+#include "csrc/device/generator.h"
+#include "csrc/device/runtime.h"
+#include "csrc/device/slot.h"
+#include "csrc/device/timeline.h"
+#include "csrc/eager/dtype.h"
+#include "csrc/eager/entry_table.h"
+#include "csrc/eager/meta.h"
+#include "csrc/eager/mode.h"
+#include "csrc/eager/precision.h"
+#include "csrc/eager/wrap.h"
+
+namespace torch_tpu::eager {
+namespace {
+
+using c10::IValue;
+using device::Runtime;
+using device::ThrowIfError;
+
+// What holds for the whole process while a call runs, and changes its program.
+uint64_t GlobalWord(uint64_t op) {
+  return op | static_cast<uint64_t>(c10::get_default_dtype_as_scalartype()) << 16 |
+         static_cast<uint64_t>(CurrentMode() == Mode::kDebug) << 24 |
+         static_cast<uint64_t>(MatmulPrecision()) << 25;
+}
+
+// A donation decided when the value was first seen is void if the call passes it again.
+void SettleDonations(Signature* s) {
+  for (CallInput& input : s->inputs) {
+    if (input.donate && input.value->use_count() != 2) {
+      input.donate = false;
+      s->words[input.word] &= ~kDonateWord;
+    }
+  }
+}
+
+Ref<program::Value> PhiloxState(const std::optional<at::Generator>& generator, pjrt::Device* dev) {
+  device::PhiloxState state = device::NextPhilox(generator, dev->index());
+  uint64_t words[2] = {state.seed, state.offset};
+  static const hlo::Shape* shape = program::InternShape({hlo::DType::kU64, {2}});
+  pjrt::Buffer buffer = device::ValueOrThrow(dev->client().FromHost(
+      words, *shape, nullptr, pjrt::HostSemantics::kCopy, dev, nullptr));
+  return Ref<program::Value>(new program::Value(shape, std::move(buffer)));
+}
+
+program::Key KeyOf(const Signature& signature) {
+  program::Key key;
+  key.words.assign(signature.words.begin(), signature.words.end());
+  key.hash = signature.Hash();
+  return key;
+}
+
+// Runs the program on the signature's inputs. Gives every result, bounds checks' extremes last.
+using RawOutputs = c10::SmallVector<PJRT_Buffer*, 8>;
+RawOutputs Execute(const program::CompiledProgram& program, Signature& signature,
+                   pjrt::Device* dev) {
+  c10::SmallVector<PJRT_Buffer*, 16> arguments;
+  for (CallInput& input : signature.inputs) {
+    if (input.zeros()) continue;
+    if (!input.value) {
+      input.value =
+          device::ValueOrThrow(program::ScalarValue(dev, input.number, input.bits));
+    }
+    arguments.push_back(input.value->buffer().raw());
+  }
+  RawOutputs outputs(program.num_results());
+  ThrowIfError(program.executable(dev->index())
+                   ->Execute(arguments.data(), arguments.size(), outputs.data()));
+  Count(Counter::kExecutions);
+  return outputs;
+}
+
+Ref<program::Value> TakeOutput(const program::CompiledProgram& program, const RawOutputs& raw,
+                               int index, pjrt::Device* dev) {
+  const hlo::Shape* shape = program.outputs()[index];
+  return Ref<program::Value>(
+      new program::Value(shape, pjrt::Buffer(dev, raw[index], program.output_bytes(index))));
+}
+
+int ArgumentOfAlias(const c10::FunctionSchema& schema, const c10::AliasInfo& alias) {
+  for (size_t i = 0; i < schema.arguments().size(); ++i) {
+    const c10::AliasInfo* info = schema.arguments()[i].alias_info();
+    if (info && info->isWrite() && info->beforeSets() == alias.beforeSets()) {
+      return static_cast<int>(i);
+    }
+  }
+  return -1;
+}
+
+hlo::Shape ShapeOf(const at::Tensor& tensor, const char* op) {
+  return {ToHloOrThrow(tensor.scalar_type(), op), tensor.sizes().vec()};
+}
+
+}  // namespace
+
+TableOp::TableOp(const ops::OpDef* def, const c10::OperatorHandle& called,
+                 std::optional<c10::OperatorHandle> functional)
+    : def_(def), called_(called), functional_(std::move(functional)) {
+  const c10::FunctionSchema& schema = called_.schema();
+  plans_ = PlanArguments(schema, def->options);
+  schema_.name = "aten::" + (schema.overload_name().empty()
+                                 ? schema.name().substr(schema.name().find("::") + 2)
+                                 : schema.name().substr(schema.name().find("::") + 2) + "." +
+                                       schema.overload_name());
+  for (size_t i = 0; i < plans_.size(); ++i) {
+    schema_.args.push_back(plans_[i].name);
+    if (schema.arguments()[i].is_out()) has_out_ = true;
+    if (plans_[i].name == "generator") generator_ = static_cast<int>(i);
+  }
+  // In-place and out= twins of one row are different programs (what they write differs).
+  const auto& all = ops::AllOps();
+  uint64_t row = static_cast<uint64_t>(
+      std::lower_bound(all.begin(), all.end(), def,
+                       [](const ops::OpDef* a, const ops::OpDef* b) { return a->name < b->name; }) -
+      all.begin());
+  id_ = row << 40 | (functional_ ? (has_out_ ? 2ull : 1ull) : 0ull) << 56;
+}
+
+void TableOp::operator()(const c10::OperatorHandle&, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  Count(Counter::kDispatches);
+  const IValue* args = stack->data() + stack->size() - plans_.size();
+  Signature signature = Sign(args);
+  Hash128 hash = signature.Hash();
+  const Entry* entry = FindEntry(signature, hash);
+  if (entry == nullptr) [[unlikely]] {
+    if (has_out_ && ResizeOut(args)) {
+      signature = Sign(args);
+      hash = signature.Hash();
+      entry = FindEntry(signature, hash);
+    }
+    if (entry == nullptr) entry = Miss(args, signature);
+  } else {
+    Count(Counter::kMemoryHits);
+  }
+  Run(*entry, signature, stack);
+}
+
+Signature TableOp::Sign(const IValue* args) const {
+  Signature signature;
+  signature.words.push_back(GlobalWord(id_));
+  Collect(plans_, args, schema_.name.c_str(), &signature);
+  if (signature.device < 0) signature.device = device::CurrentDevice();
+  SettleDonations(&signature);
+  if (def_->options.random) {
+    std::optional<at::Generator> generator;
+    if (generator_ >= 0 && !args[generator_].isNone()) generator = args[generator_].toGenerator();
+    CallInput input;
+    input.value = PhiloxState(generator, Runtime::Require().device(signature.device));
+    signature.inputs.push_back(std::move(input));
+  }
+  return signature;
+}
+
+bool TableOp::ResizeOut(const IValue* args) const {
+  std::vector<IValue> returns = RunMeta(called_, args, plans_.size());
+  bool resized = false;
+  const auto& schema_returns = called_.schema().returns();
+  for (size_t r = 0; r < schema_returns.size(); ++r) {
+    const c10::AliasInfo* alias = schema_returns[r].alias_info();
+    if (alias == nullptr || !returns[r].isTensor()) continue;
+    int position = ArgumentOfAlias(called_.schema(), *alias);
+    if (position < 0 || !args[position].isTensor()) continue;
+    const at::Tensor& out = args[position].toTensor();
+    if (returns[r].toTensor().sizes() != out.sizes()) {
+      resized |= at::native::resize_output(out, returns[r].toTensor().sizes());
+    }
+  }
+  return resized;
+}
+
+const Entry* TableOp::Miss(const IValue* args, Signature& signature) {
+  Runtime& runtime = Runtime::Require();
+  auto entry = std::make_unique<Entry>();
+  entry->words.assign(signature.words.begin(), signature.words.end());
+  program::Program program;
+  program.calls.emplace_back();
+  ops::Call& call = program.calls[0];
+  call.def = def_;
+  call.schema = &schema_;
+  call.default_dtype = ToHlo(c10::get_default_dtype_as_scalartype());
+  call.check_bounds = CurrentMode() == Mode::kDebug;
+  Record(plans_, args, signature, &call.args, &program.inputs);
+  if (def_->options.random) {
+    call.rng = static_cast<int>(program.inputs.size());
+    program.inputs.emplace_back().shape = {hlo::DType::kU64, {2}};
+  }
+  PlanOutputs(args, entry.get(), &program);
+  for (size_t i = 0; i < program.inputs.size(); ++i) {
+    if (!signature.inputs[i].donate) continue;
+    for (OutputPlan& plan : entry->outputs) {
+      const ops::Arg& arg = call.args[std::max(plan.argument, 0)];
+      bool writes = plan.argument >= 0 && plan.output >= 0 &&
+                    arg.tensors[std::max(plan.element, 0)].value == static_cast<int>(i);
+      if (writes) program.inputs[i].donated_to = plan.output;
+    }
+  }
+  entry->program = device::ValueOrThrow(
+      runtime.programs().Get(KeyOf(signature), runtime.device(signature.device),
+                             [&]() -> StatusOr<program::Program> { return program; },
+                             DotPrecision()));
+  return AddEntry(std::move(entry), signature.Hash());
+}
+
+void TableOp::PlanOutputs(const IValue* args, Entry* entry, program::Program* program) {
+  ops::Call& call = program->calls[0];
+  const char* name = schema_.name.c_str();
+  const c10::FunctionSchema& schema = called_.schema();
+  int values = static_cast<int>(program->inputs.size());
+  auto add = [&](ops::Output output, OutputPlan plan) {
+    if (output.shape.dtype != hlo::DType::kInvalid) {
+      plan.output = static_cast<int>(program->outputs.size());
+      program->outputs.push_back(values + static_cast<int>(call.outputs.size()));
+    }
+    call.outputs.push_back(std::move(output));
+    entry->outputs.push_back(std::move(plan));
+  };
+  auto fresh = [&](const at::Tensor& meta) {
+    ops::Output output;
+    OutputPlan plan;
+    if (meta.defined()) {
+      output.shape = ShapeOf(meta, name);
+      plan.dtype = meta.dtype();
+      plan.sizes.assign(meta.sizes().begin(), meta.sizes().end());
+      plan.contiguous = meta.is_contiguous() || !meta.is_non_overlapping_and_dense();
+      if (!plan.contiguous) {
+        plan.strides.assign(meta.strides().begin(), meta.strides().end());
+        output.storage_order = StorageOrder(meta.sizes(), meta.strides());
+      }
+      plan.bytes = static_cast<size_t>(meta.numel()) * meta.itemsize();
+    }
+    add(std::move(output), std::move(plan));
+  };
+
+  // 1. The returns of the overload as called: checks, fresh tensors, and which arguments come back.
+  std::vector<IValue> returns = RunMeta(called_, args, plans_.size());
+  for (size_t r = 0; r < returns.size(); ++r) {
+    const c10::AliasInfo* alias = schema.returns()[r].alias_info();
+    ReturnPlan plan{ReturnPlan::Kind::kConstant, static_cast<int>(entry->outputs.size()), 1, {}};
+    if (alias != nullptr && alias->isWrite()) {
+      plan.kind = ReturnPlan::Kind::kArgument;
+      plan.index = ArgumentOfAlias(schema, *alias);
+    } else if (returns[r].isTensor()) {
+      plan.kind = ReturnPlan::Kind::kFresh;
+      fresh(returns[r].toTensor());
+    } else if (returns[r].isTensorList()) {
+      plan.kind = ReturnPlan::Kind::kFreshList;
+      std::vector<at::Tensor> list = FlattenTensors({returns[r]});
+      plan.count = static_cast<int>(list.size());
+      for (const at::Tensor& tensor : list) fresh(tensor);
+    } else {
+      plan.constant = returns[r];
+    }
+    entry->returns.push_back(std::move(plan));
+  }
+
+  // 2. The written arguments. A twin's results are those of the functional overload.
+  std::vector<at::Tensor> results;
+  if (functional_) {
+    results = FlattenTensors(
+        RunMeta(*functional_, args, functional_->schema().arguments().size()));
+  }
+  size_t written = 0;
+  auto write = [&](const at::Tensor& tensor, int argument, int element) {
+    ops::Output output;
+    hlo::Shape own = ShapeOf(tensor, name);
+    if (functional_) {
+      TORCH_CHECK(written < results.size(), "[", name, "] writes more tensors than ",
+                  functional_->operator_name(), " returns");
+      output.shape = ShapeOf(results[written], name);
+      if (output.shape.dtype != own.dtype) output.stored = own.dtype;
+    } else {
+      output.shape = own;
+    }
+    ++written;
+    if (CoversStorage(*tensor.unsafeGetTensorImpl())) {
+      output.storage_order = StorageOrder(tensor.sizes(), tensor.strides());
+    } else {
+      output.written = call.args[argument].tensors[std::max(element, 0)];
+    }
+    OutputPlan plan;
+    plan.argument = argument;
+    plan.element = element;
+    add(std::move(output), std::move(plan));
+  };
+  for (size_t i = 0; i < plans_.size(); ++i) {
+    if (!plans_[i].written || args[i].isNone()) continue;
+    if (args[i].isTensor()) {
+      if (args[i].toTensor().defined()) write(args[i].toTensor(), static_cast<int>(i), -1);
+    } else {
+      int element = 0;
+      for (const IValue& v : args[i].toListRef()) write(v.toTensor(), static_cast<int>(i), element++);
+    }
+  }
+}
+
+void TableOp::Run(const Entry& entry, Signature& signature, torch::jit::Stack* stack) {
+  Runtime& runtime = Runtime::Require();
+  pjrt::Device* dev = runtime.device(signature.device);
+  const program::CompiledProgram& program = *entry.program;
+  if (program.executable(dev->index()) == nullptr) [[unlikely]] {
+    const IValue* args = stack->data() + stack->size() - plans_.size();
+    Miss(args, signature);  // same program, one more device
+  }
+  RawOutputs raw = Execute(program, signature, dev);
+  if (program.num_results() > program.outputs().size()) [[unlikely]] {
+    CheckBounds(program, raw.data() + program.outputs().size(), dev);
+  }
+
+  const size_t first = stack->size() - plans_.size();
+  c10::SmallVector<at::Tensor, 4> fresh;
+  for (const OutputPlan& plan : entry.outputs) {
+    if (plan.output < 0) {
+      fresh.emplace_back();
+      continue;
+    }
+    Ref<program::Value> value = TakeOutput(program, raw, plan.output, dev);
+    if (plan.output == 0) device::Timeline::Of(dev->index()).Launched(value);
+    if (CurrentMode() == Mode::kDebug) [[unlikely]] {
+      ThrowIfError(value->Await().Annotate("[" + schema_.name + "] "));
+    }
+    if (plan.argument >= 0) {
+      const IValue& v = (*stack)[first + plan.argument];
+      const IValue& target = plan.element >= 0 ? v.toListRef()[plan.element] : v;
+      device::SlotOf(*target.unsafeToTensorImpl()).Set(std::move(value));
+      fresh.emplace_back();  // keeps positions
+    } else {
+      fresh.push_back(Wrap(std::move(value), dev->index(), plan));
+    }
+  }
+
+  c10::SmallVector<IValue, 4> results;
+  for (const ReturnPlan& plan : entry.returns) {
+    switch (plan.kind) {
+      case ReturnPlan::Kind::kFresh: results.emplace_back(std::move(fresh[plan.index])); break;
+      case ReturnPlan::Kind::kFreshList: {
+        c10::List<at::Tensor> list;
+        for (int i = 0; i < plan.count; ++i) list.push_back(std::move(fresh[plan.index + i]));
+        results.emplace_back(std::move(list));
+        break;
+      }
+      case ReturnPlan::Kind::kArgument: results.push_back((*stack)[first + plan.index]); break;
+      case ReturnPlan::Kind::kConstant: results.push_back(plan.constant); break;
+    }
+  }
+  stack->resize(first);
+  for (IValue& result : results) stack->push_back(std::move(result));
+}
+
+void TableOp::CheckBounds(const program::CompiledProgram& program, PJRT_Buffer* const* extremes,
+                          pjrt::Device* dev) const {
+  // Owns all of them first, so that none leaks when one is out of bounds.
+  std::vector<pjrt::Buffer> buffers;
+  for (size_t i = 0; i < 2 * program.checks().size(); ++i) {
+    buffers.emplace_back(dev, extremes[i], 0);
+  }
+  for (size_t i = 0; i < program.checks().size(); ++i) {
+    const ops::BoundsCheck& check = program.checks()[i];
+    int64_t range[2];
+    for (int k = 0; k < 2; ++k) {
+      pjrt::Event event =
+          device::ValueOrThrow(buffers[2 * i + k].ToHost(&range[k], sizeof(int64_t)));
+      ThrowIfError(event.Await());
+    }
+    int64_t low = check.wrap ? -check.bound : 0;
+    int64_t bad = range[0] < low ? range[0] : range[1];
+    TORCH_CHECK_INDEX(range[0] >= low && range[1] < check.bound, "[", schema_.name, "] index ", bad,
+                      " of argument ", check.argument, " is out of bounds for size ", check.bound,
+                      ": expected a value in [", low, ", ", check.bound - 1, "]");
+  }
+}
+
+}  // namespace torch_tpu::eager
