@@ -10,6 +10,7 @@ namespace torch_tpu::eager {
 
 // kInvalid when the device has no such dtype.
 hlo::DType ToHlo(c10::ScalarType dtype);
+c10::ScalarType FromHlo(hlo::DType dtype);
 // A clear error naming the op when the device has no such dtype.
 hlo::DType ToHloOrThrow(c10::ScalarType dtype, const char* op);
 

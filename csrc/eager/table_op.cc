@@ -11,11 +11,13 @@
 #include "csrc/base/counters.h"
 #include "csrc/device/error.h"
 #include "csrc/device/generator.h"
+#include "csrc/device/guard.h"
 #include "csrc/device/runtime.h"
 #include "csrc/device/slot.h"
 #include "csrc/device/timeline.h"
 #include "csrc/eager/dtype.h"
 #include "csrc/eager/entry_table.h"
+#include "csrc/eager/index_masks.h"
 #include "csrc/eager/meta.h"
 #include "csrc/eager/mode.h"
 #include "csrc/eager/precision.h"
@@ -46,7 +48,9 @@ void SettleDonations(Signature* s) {
 }
 
 Ref<program::Value> PhiloxState(const std::optional<at::Generator>& generator, pjrt::Device* dev) {
-  device::PhiloxState state = device::NextPhilox(generator, dev->index());
+  // Each call takes one block per element; what varies between calls is the offset.
+  device::PhiloxRange state =
+      device::GeneratorFor(generator, static_cast<c10::DeviceIndex>(dev->index())).Next(4);
   uint64_t words[2] = {state.seed, state.offset};
   static const hlo::Shape* shape = program::InternShape({hlo::DType::kU64, {2}});
   pjrt::Buffer buffer = device::ValueOrThrow(dev->client().FromHost(
@@ -117,6 +121,10 @@ TableOp::TableOp(const ops::OpDef* def, const c10::OperatorHandle& called,
     schema_.args.push_back(plans_[i].name);
     if (schema.arguments()[i].is_out()) has_out_ = true;
     if (plans_[i].name == "generator") generator_ = static_cast<int>(i);
+    if (plans_[i].name == "indices" && plans_[i].kind == ops::ArgKind::kTensorList) {
+      indices_ = static_cast<int>(i);
+    }
+    if (indices_ >= 0 && plans_[i].name == "values") values_ = static_cast<int>(i);
   }
   // In-place and out= twins of one row are different programs (what they write differs).
   const auto& all = ops::AllOps();
@@ -129,6 +137,7 @@ TableOp::TableOp(const ops::OpDef* def, const c10::OperatorHandle& called,
 
 void TableOp::operator()(const c10::OperatorHandle&, c10::DispatchKeySet, torch::jit::Stack* stack) {
   Count(Counter::kDispatches);
+  if (indices_ >= 0 && PrepareIndexing(stack)) return;
   const IValue* args = stack->data() + stack->size() - plans_.size();
   Signature signature = Sign(args);
   Hash128 hash = signature.Hash();
@@ -144,6 +153,20 @@ void TableOp::operator()(const c10::OperatorHandle&, c10::DispatchKeySet, torch:
     Count(Counter::kMemoryHits);
   }
   Run(*entry, signature, stack);
+}
+
+bool TableOp::PrepareIndexing(torch::jit::Stack* stack) const {
+  const size_t first = stack->size() - plans_.size();
+  const at::Tensor& self = (*stack)[first].toTensor();
+  IValue& indices = (*stack)[first + indices_];
+  if (values_ >= 0 && schema_.args[0] == "self" && plans_[0].written &&
+      PutUnderMask(self, indices, (*stack)[first + values_].toTensor(),
+                   (*stack)[first + values_ + 1].toBool())) {
+    stack->resize(first + 1);  // self comes back
+    return true;
+  }
+  indices = PrepareIndices(self, indices, schema_.name.c_str());
+  return false;
 }
 
 Signature TableOp::Sign(const IValue* args) const {
@@ -378,6 +401,55 @@ void TableOp::CheckBounds(const program::CompiledProgram& program, PJRT_Buffer* 
                       " of argument ", check.argument, " is out of bounds for size ", check.bound,
                       ": expected a value in [", low, ", ", check.bound - 1, "]");
   }
+}
+
+std::vector<at::Tensor> RunDirect(const char* op, const std::vector<DirectArg>& args) {
+  const ops::OpDef* def = ops::FindOp(op);
+  TORCH_CHECK(def != nullptr, "no row named ", op, " in the op table");
+  std::vector<ArgPlan> plans;
+  std::vector<IValue> values;
+  auto schema = std::make_shared<ops::Schema>();
+  schema->name = op;
+  uint64_t id = 0;
+  for (const char* c = op; *c != '\0'; ++c) id = id * 131 + static_cast<unsigned char>(*c);
+  for (const DirectArg& arg : args) {
+    ArgPlan plan;
+    plan.name = arg.name;
+    plan.kind = arg.value.isNone()   ? ops::ArgKind::kOther
+                : arg.value.isTensor() ? ops::ArgKind::kTensor
+                : arg.value.isInt()  ? ops::ArgKind::kInt
+                                     : ops::ArgKind::kIntList;
+    plans.push_back(std::move(plan));
+    values.push_back(arg.value);
+    schema->args.emplace_back(arg.name);
+  }
+  Signature signature;
+  // Above every row of the table proper: its ids are below 2^58.
+  signature.words.push_back(GlobalWord(0));
+  signature.words.push_back(id | uint64_t{1} << 63);
+  Collect(plans, values.data(), op, &signature);
+  Runtime& runtime = Runtime::Require();
+  pjrt::Device* dev = runtime.device(signature.device);
+  auto record = [&]() -> StatusOr<program::Program> {
+    program::Program program;
+    program.calls.emplace_back();
+    ops::Call& call = program.calls[0];
+    call.def = def;
+    call.schema = schema.get();
+    call.default_dtype = ToHlo(c10::get_default_dtype_as_scalartype());
+    Record(plans, values.data(), signature, &call.args, &program.inputs);
+    return program;
+  };
+  Ref<program::CompiledProgram> program = device::ValueOrThrow(
+      runtime.programs().Get(KeyOf(signature), dev, record, DotPrecision()));
+  RawOutputs raw = Execute(*program, signature, dev);
+  std::vector<at::Tensor> results;
+  for (size_t i = 0; i < program->outputs().size(); ++i) {
+    const hlo::Shape& shape = *program->outputs()[i];
+    results.push_back(Wrap(TakeOutput(*program, raw, static_cast<int>(i), dev), dev->index(),
+                           c10::scalarTypeToTypeMeta(FromHlo(shape.dtype)), shape.dims));
+  }
+  return results;
 }
 
 }  // namespace torch_tpu::eager

@@ -54,6 +54,8 @@ class TableOp : public c10::OperatorKernel {
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
 
  private:
+  // Masks and CPU tensors among `indices`; true when that finished the call.
+  bool PrepareIndexing(torch::jit::Stack* stack) const;
   Signature Sign(const c10::IValue* args) const;
   const Entry* Miss(const c10::IValue* args, Signature& signature);
   // Makes the entry's plans and the call's outputs from torch's meta kernels.
@@ -71,6 +73,7 @@ class TableOp : public c10::OperatorKernel {
   std::vector<ArgPlan> plans_;
   uint64_t id_;
   int generator_ = -1;  // position of the Generator argument
+  int indices_ = -1, values_ = -1;  // positions in indexing ops
   bool has_out_ = false;
 };
 
@@ -78,7 +81,7 @@ class TableOp : public c10::OperatorKernel {
 // tensor per result out, with the sizes and dtypes the lowering gave.
 struct DirectArg {
   const char* name;
-  c10::IValue value;  // a tensor, an int or an int list
+  c10::IValue value;  // a tensor, None, an int or an int list
 };
 std::vector<at::Tensor> RunDirect(const char* op, const std::vector<DirectArg>& args);
 

@@ -27,7 +27,13 @@ StatusOr<Emitted> Emit(const Program& program, std::string_view dot_precision) {
     }
   }
   hlo::Values live;
-  for (int number : program.outputs) {
+  std::vector<int> outputs = program.outputs;
+  if (outputs.empty() && program.calls.size() == 1 && program.calls[0].outputs.empty()) {
+    for (size_t i = program.inputs.size(); i < values.size(); ++i) {
+      outputs.push_back(static_cast<int>(i));
+    }
+  }
+  for (int number : outputs) {
     live.push_back(values[number]);
     emitted.outputs.push_back(values[number].shape());
   }
