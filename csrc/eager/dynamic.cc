@@ -2,6 +2,7 @@
 // Ops whose result size depends on values. The program makes a padded result and a count; the host reads
 // the count and narrows. So a changing count never compiles.
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/broadcast_tensors.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/eq.h>
 #include <ATen/ops/zeros.h>

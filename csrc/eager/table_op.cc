@@ -249,7 +249,7 @@ void TableOp::PlanOutputs(const IValue* args, Entry* entry, program::Program* pr
     entry->outputs.push_back(std::move(plan));
   };
   auto fresh = [&](const at::Tensor& meta) {
-    ops::Output output;
+    ops::Output output{};
     OutputPlan plan;
     if (meta.defined()) {
       output.shape = ShapeOf(meta, name);
@@ -295,7 +295,7 @@ void TableOp::PlanOutputs(const IValue* args, Entry* entry, program::Program* pr
   }
   size_t written = 0;
   auto write = [&](const at::Tensor& tensor, int argument, int element) {
-    ops::Output output;
+    ops::Output output{};
     hlo::Shape own = ShapeOf(tensor, name);
     if (functional_) {
       TORCH_CHECK(written < results.size(), "[", name, "] writes more tensors than ",
