@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "csrc/eager/copy.h"
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/ops/_local_scalar_dense.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/DispatchKey.h>
 #include <torch/library.h>
@@ -66,6 +68,38 @@ void ReadBytes(const program::Value& value, void* dst, int64_t bytes) {
   }
   pjrt::Event done = ValueOrThrow(value.buffer().ToHost(dst, bytes));
   ThrowIfError(done.Await());
+}
+
+// A view of a small value, or of one that lies in host memory anyway: the host applies the view, and
+// x[i].item() for changing i compiles nothing. Undefined when that does not apply.
+Tensor ReadThroughBase(const Tensor& tensor) {
+  constexpr int64_t kSmallBytes = 1 << 16;
+  if (Covers(tensor) || tensor.numel() == 0) return Tensor();
+  Ref<program::Value> value = SlotOf(tensor).Get();
+  if (!value) return Tensor();
+  size_t needed = at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(),
+                                                   tensor.itemsize(), tensor.storage_offset());
+  int64_t bytes = value->buffer().bytes();
+  if (static_cast<size_t>(bytes) < needed) return Tensor();
+  Tensor base;
+  if (device::Runtime::Require().host_is_device()) {
+    ThrowIfError(value->Await());
+    const void* host = ValueOrThrow(value->buffer().HostPointer());
+    if (host == nullptr) return Tensor();
+    Count(Counter::kHostReads);
+    Count(Counter::kBytesToHost, static_cast<int64_t>(tensor.nbytes()));
+    base = at::from_blob(const_cast<void*>(host), {bytes}, at::TensorOptions(at::kByte));
+  } else if (bytes <= kSmallBytes) {
+    base = at::empty({bytes}, at::TensorOptions(at::kByte));
+    ReadBytes(*value, base.mutable_data_ptr(), bytes);
+  } else {
+    return Tensor();
+  }
+  Tensor view = at::empty({0}, tensor.options().device(at::kCPU));
+  view.set_(base.storage(), tensor.storage_offset(), tensor.sizes(), tensor.strides());
+  if (tensor.is_conj()) view = view.conj();
+  if (tensor.is_neg()) view = view._neg_view();
+  return view.clone().resolve_conj().resolve_neg();
 }
 
 void FromHost(const Tensor& self, const Tensor& src) {
@@ -148,6 +182,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 }  // namespace
 
 Tensor ReadToHost(const Tensor& tensor) {
+  if (Tensor host = ReadThroughBase(tensor); host.defined()) return host;
   Tensor dense = Dense(tensor);
   Tensor host = at::empty_strided(dense.sizes(), dense.strides(), dense.options().device(at::kCPU));
   Ref<program::Value> value = SlotOf(dense).Get();

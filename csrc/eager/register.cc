@@ -79,7 +79,7 @@ class Registrar {
       Unusable().push_back(def->name + ": no such overload");
       return;
     }
-    if (op->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) {
+    if (TakenApart(*op)) {
       Unusable().push_back(def->name + ": composite, torch takes it apart");
       return;
     }
@@ -102,6 +102,12 @@ class Registrar {
     return c10::Dispatcher::singleton().findSchema({"aten::" + name, overload});
   }
 
+  // A kernel of ours would hide the composite from autograd, unless torch has a formula beside it.
+  static bool TakenApart(const c10::OperatorHandle& op) {
+    return op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
+           !op.hasKernelForDispatchKey(c10::DispatchKey::Autograd);
+  }
+
   static bool IsOut(const c10::FunctionSchema& schema) {
     for (const c10::Argument& argument : schema.arguments()) {
       if (argument.is_out()) return true;
@@ -113,7 +119,7 @@ class Registrar {
                  const c10::OperatorHandle& op, std::optional<c10::OperatorHandle> functional) {
     std::string full = FullName(name, overload);
     if (HandWritten().count(full)) return;
-    if (op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) return;
+    if (TakenApart(op)) return;
     // A row of its own comes before a twin's.
     if (functional && ops::FindOp("aten::" + full) != nullptr) return;
     if (!done_.insert(full).second) return;

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/add.h>
+#include <pybind11/stl.h>
+#include <torch/csrc/autograd/python_variable.h>
+
+#include <chrono>
+
+#include "csrc/device/runtime.h"
+#include "csrc/eager/mode.h"
+#include "csrc/eager/register.h"
+#include "csrc/python/bindings.h"
+
+namespace torch_tpu::python {
+namespace {
+
+namespace py = pybind11;
+
+py::dict CacheStats() {
+  py::dict stats;
+  device::Runtime& runtime = device::Runtime::Require();
+  program::DiskStats disk = runtime.programs().disk().Stats();
+  stats["programs"] = runtime.programs().size();
+  stats["folder"] = disk.folder;
+  stats["enabled"] = disk.enabled;
+  stats["entries"] = disk.entries;
+  stats["bytes"] = disk.bytes;
+  return stats;
+}
+
+// Seconds per at::add of two tensors, called from C++ `count` times.
+double BenchAdd(py::handle a, py::handle b, int64_t count) {
+  at::Tensor x = THPVariable_Unpack(a.ptr()), y = THPVariable_Unpack(b.ptr());
+  py::gil_scoped_release release;
+  auto start = std::chrono::steady_clock::now();
+  for (int64_t i = 0; i < count; ++i) at::add(x, y);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() /
+         static_cast<double>(count);
+}
+
+}  // namespace
+
+void BindEager(py::module_& m) {
+  eager::RegisterOpTable();
+  m.def("_set_mode", [](const std::string& name) { eager::SetMode(name); });
+  m.def("_get_mode", [] { return std::string(eager::ModeName()); });
+  m.def("_registered_overloads", &eager::RegisteredOverloads);
+  m.def("_unusable_rows", &eager::UnusableRows);
+  m.def("_cache_stats", &CacheStats);
+  m.def("_bench_add", &BenchAdd);
+}
+
+}  // namespace torch_tpu::python
