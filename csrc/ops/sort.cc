@@ -80,10 +80,37 @@ OPS(({"aten::sort", "aten::sort.stable"}), {.tolerance = kExact}) {
   return Shaped(x, s.values, s.positions);
 }
 
+namespace {
+
+// The k first positions of a descending order, ties in order. XLA turns exactly this form (a plain
+// `>` over f32 along the last dim, then a slice) into a partial sort: 0.3 ms where sorting 128k
+// elements takes 40. NaN is the greatest key and inf the next, which only a finite maximum shares.
+Value LeadingPositions(Value v, int dim, int64_t k, bool largest) {
+  hlo::Builder& b = v.builder();
+  Value key = Convert(v, DType::kF32);
+  Value most = Like(key, std::numeric_limits<float>::max());
+  key = Select(IsNan(key), b.MaxValue(DType::kF32, key.dims()), Min(key, most));
+  if (!largest) key = -key;
+  Dims order;
+  for (int d = 0; d < v.rank(); ++d) order.push_back(d);
+  std::swap(order[dim], order.back());
+  key = Transpose(key, order);
+  const int last = key.rank() - 1;
+  Values sorted = b.Sort({key, Positions(key, last)}, last, true,
+                         [](const Values& p) { return Values{p[0] > p[1]}; });
+  return Transpose(b.SliceDim(sorted[1], last, 0, k), order);
+}
+
+}  // namespace
+
 OP("aten::topk", {.tolerance = kExact}) {
   Operand self = Along(x);
-  Sorted s = SortAlong(self.v, self.dim, x.boolean("largest"));
   const int64_t k = x.integer("k");
+  if (hlo::IsFloat(self.v.dtype()) && self.v.dtype() != DType::kF64 && self.v.numel() > 0) {
+    Value at = LeadingPositions(self.v, self.dim, k, x.boolean("largest"));
+    return Shaped(x, GatherAlong(self.v, at, self.dim), at);
+  }
+  Sorted s = SortAlong(self.v, self.dim, x.boolean("largest"));
   return Shaped(x, x.builder().SliceDim(s.values, self.dim, 0, k),
                 x.builder().SliceDim(s.positions, self.dim, 0, k));
 }
