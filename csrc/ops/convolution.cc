@@ -65,15 +65,19 @@ Value Convolve(Value input, Value kernel, ConvDims dims, DType result) {
   return input.builder().Convolution(input, kernel, dims, result);
 }
 
-// kernel [O, I / groups, k...]
-Value Correlate(const Window& w, Value input, Value kernel, DType result) {
-  return Convolve(input, kernel,
-                  {.strides = w.stride,
+// kernel [O, I / groups, k...]; the result's spatial sizes are `sizes` (a transposed convolution's
+// output padding makes them fewer than the input has room for).
+Value Correlate(const Window& w, Value input, Value kernel, const Dims& sizes, DType result) {
+  ConvDims dims = {.strides = w.stride,
                    .pad_low = w.padding,
-                   .pad_high = w.padding,
                    .rhs_dilation = w.dilation,
-                   .feature_groups = w.groups},
-                  result);
+                   .feature_groups = w.groups};
+  for (int i = 0; i < w.spatial; ++i) {
+    const int64_t reach = w.dilation[i] * (kernel.dim(2 + i) - 1);
+    const int64_t spread = (sizes[i] - 1) * w.stride[i] + 1;
+    dims.pad_high.push_back(reach + spread - input.dim(2 + i) - w.padding[i]);
+  }
+  return Convolve(input, kernel, dims, result);
 }
 
 // The adjoint of Correlate in its input: kernel [features of v, result's features / groups, k...],
@@ -140,7 +144,7 @@ OPS(({"aten::convolution", "aten::convolution_overrideable"}),
   const DType type = x.compute_type();
   if (x.result().numel() == 0) return x.builder().Constant(type, 0, dims);
   auto out = w.transposed ? Adjoint(w, input, weight, Spatial(dims), type)
-                          : Correlate(w, input, weight, type);
+                          : Correlate(w, input, weight, Spatial(dims), type);
   if (!x.has("bias")) return out;
   return out + Along(Convert(x.tensor("bias"), type), dims, 1);
 }
@@ -155,7 +159,7 @@ OPS(({"aten::convolution_backward", "aten::convolution_backward_overrideable"}),
   Values out(3);
   if (asked[0]) {
     out[0] = empty          ? x.builder().Constant(type, 0, input.dims())
-             : w.transposed ? Correlate(w, grad, weight, type)
+             : w.transposed ? Correlate(w, grad, weight, Spatial(input.dims()), type)
                             : Adjoint(w, grad, weight, Spatial(input.dims()), type);
   }
   if (asked[1]) {

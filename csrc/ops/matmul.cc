@@ -205,7 +205,7 @@ OP("aten::_trilinear", kProduct) {  // sum over sumdim of i1 * i2 * i3, each uns
   Values parts = {part("i1", "expand1"), part("i2", "expand2"), part("i3", "expand3")};
   Dims dims(parts[0].rank(), 1);
   for (auto& v : parts) {
-    for (int i = 0; i < v.rank(); ++i) dims[i] = std::max(dims[i], v.dim(i));
+    for (int i = 0; i < v.rank(); ++i) dims[i] = dims[i] == 1 ? v.dim(i) : dims[i];
   }
   for (auto& v : parts) v = BroadcastTo(v, dims);
   return Sum(parts[0] * parts[1] * parts[2], x.ints("sumdim"));
