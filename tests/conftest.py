@@ -7,6 +7,17 @@ import torch
 from tests.expected_failures import EXPECTED_FAILURES
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--op-samples", type=int, default=3, help="OpInfo samples per op and dtype; 0: all"
+    )
+
+
+@pytest.fixture
+def op_samples(request):
+    return request.config.getoption("--op-samples")
+
+
 def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.nodeid in EXPECTED_FAILURES:
