@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Losses and their gradients. `reduction` is torch's 0 none, 1 mean, 2 sum.
-#include <functional>
-
 #include "csrc/ops/op.h"
 #include "csrc/ops/reduction.h"
+#include "csrc/ops/scan.h"
 
 namespace torch_tpu::ops {
 namespace {
@@ -54,7 +53,10 @@ struct Classes {
     Dims shape = input.dims();
     shape.erase(shape.begin() + dim);
     target = Reshape(Convert(x.tensor("target"), DType::kS64), shape);
-    Value ignored = Eq(target, x.builder().ConstantInt(DType::kS64, x.integer("ignore_index")));
+    Value ignored = x.builder().ConstantInt(DType::kPred, 0, shape);
+    if (Takes(x, "ignore_index")) {
+      ignored = Eq(target, x.builder().ConstantInt(DType::kS64, x.integer("ignore_index")));
+    }
     x.CheckBounds("target", Select(ignored, ZerosLike(target), target), classes, false);
     Value wide = BroadcastTo(KeepDims(Convert(target, DType::kS32), {dim}), input.dims());
     Value ignored_wide = BroadcastTo(KeepDims(ignored, {dim}), input.dims());
@@ -180,6 +182,99 @@ OP("aten::soft_margin_loss_backward") {
   Values v = Operands(x, {"grad_output", "self", "target"});
   Value z = Exp(-v[2] * v[1]);
   return Spread(x, v[0]) * -v[2] * z / (z + 1.0);
+}
+
+// ---- margins ------------------------------------------------------------------------------------
+
+namespace {
+
+// The gradient of each sample's loss: `grad` is one number or one per sample.
+Value PerSample(Lowering& x, Value grad, const Dims& samples, DType dtype) {
+  grad = Convert(grad, dtype);
+  if (grad.numel() == 1) grad = Reshape(grad, {});
+  grad = BroadcastTo(grad, samples);
+  return Spread(x, grad);
+}
+
+// How far each class [N, C] reaches into the margin of the target class.
+struct MultiMargin {
+  Value input;
+  Classes classes;
+  Value excess, weights;  // [N, C]; 0 at the target. Class weight over C.
+
+  explicit MultiMargin(Lowering& x)
+      : input(Wide(AtLeast1d(x.tensor("self")))), classes(x, input, input.dtype()) {
+    const int dim = classes.dim;
+    Value picked = Sum(Select(classes.hit, input, ZerosLike(input)), {dim});
+    Value z = x.scalar("margin", input.dtype()) - classes.Wide(picked, input) + input;
+    excess = Select(classes.hit, ZerosLike(z), Max(z, ZerosLike(z)));
+    weights = classes.Wide(classes.weights, input) / static_cast<double>(input.dim(dim));
+  }
+};
+
+// Target lists [N, K] end at the first negative entry; K = C. Everything in [N, K, C].
+struct MultiLabel {
+  Value input;      // [N, C]
+  Value is_target;  // [N, C] i1
+  Value named;      // entry k names class c
+  Value excess;  // max(0, 1 - x[target k] + x[c]) over entries k and classes c that are no target
+
+  explicit MultiLabel(Lowering& x) {
+    input = Wide(x.tensor("self"));
+    const int64_t classes = input.rank() == 0 ? 1 : input.dim(-1);
+    const int64_t n = classes == 0 ? 0 : input.numel() / classes;
+    input = Reshape(input, {n, classes});
+    Value target = Reshape(Convert(x.tensor("target"), DType::kS32), {n, classes});
+    Value open = Eq(CumulativeSum(Convert(target < 0, DType::kS32), 1), 0);
+    hlo::Builder& b = x.builder();
+    const Dims cube = {n, classes, classes};
+    Value entry = b.BroadcastInDim(target, cube, {0, 1});
+    Value valid = b.BroadcastInDim(open, cube, {0, 1});
+    named = valid & Eq(entry, b.Iota(DType::kS32, cube, 2));
+    is_target = AnyReduceOr(named, {1});
+    Value x_c = b.BroadcastInDim(input, cube, {0, 2});
+    Value x_t = b.BroadcastInDim(Sum(Select(named, x_c, ZerosLike(x_c)), {2}), cube, {0, 1});
+    Value z = Max(1.0 - x_t + x_c, ZerosLike(x_c));
+    Value counted = valid & ~b.BroadcastInDim(is_target, cube, {0, 2});
+    excess = Select(counted, z, ZerosLike(z));
+  }
+};
+
+}  // namespace
+
+OP("aten::multi_margin_loss", {.constants = {"p"}, .tolerance = kSums}) {
+  MultiMargin m(x);
+  Value term = x.number("p") == 1 ? m.excess : m.excess * m.excess;
+  return Reduced(x, Sum(term * m.weights, {m.classes.dim}));
+}
+
+OP("aten::multi_margin_loss_backward", {.constants = {"p"}, .tolerance = kSums}) {
+  MultiMargin m(x);
+  Value slope = m.weights * Convert(m.excess > 0, m.input.dtype());
+  if (x.number("p") != 1) slope = 2.0 * m.excess * m.weights;
+  Value target = -m.classes.Wide(Sum(slope, {m.classes.dim}), m.input);
+  Value grad = PerSample(x, x.tensor("grad_output"), m.classes.weights.dims(), m.input.dtype());
+  Value out = m.classes.Wide(grad, m.input) * Select(m.classes.hit, target, slope);
+  return Reshape(Convert(out, x.tensor("self").dtype()), x.tensor("self").dims());
+}
+
+OP("aten::multilabel_margin_loss_forward", {.tolerance = kSums}) {
+  MultiLabel m(x);
+  Value loss = Sum(m.excess, {1, 2}) / static_cast<double>(m.input.dim(1));
+  Value is_target = Reshape(Convert(m.is_target, m.input.dtype()), x.result(1).dims);
+  Value out = Reduced(x, loss);
+  return {Reshape(out, x.result(0).dims), is_target};
+}
+
+OP("aten::multilabel_margin_loss_backward", {.tolerance = kSums}) {
+  MultiLabel m(x);
+  Value reach = Convert(m.excess > 0, m.input.dtype());
+  Value by_entry = x.builder().BroadcastInDim(Sum(reach, {2}), reach.dims(), {0, 1});
+  Value slope = Sum(reach - Select(m.named, by_entry, ZerosLike(by_entry)), {1});
+  Value grad = PerSample(x, x.tensor("grad_output"), {m.input.dim(0)}, m.input.dtype());
+  Value wide = x.builder().BroadcastInDim(grad, m.input.dims(), {0});
+  Value out = wide * slope / static_cast<double>(m.input.dim(1));
+  return Reshape(Convert(out, x.tensor("self").dtype()), x.tensor("self").dims());
 }
 
 }  // namespace torch_tpu::ops

@@ -123,6 +123,31 @@ Values BatchNorm(Lowering& x, bool training, bool has_running) {
   return results;
 }
 
+Values BatchNormBackward(Lowering& x, bool training, const char* saved_rstd) {
+  Channels s(InCompute(x, "input"));
+  const DType dtype = s.v.dtype();
+  Value grad = Convert(x.tensor("grad_out"), dtype);
+  Value mean, rstd;
+  if (training) {
+    mean = Convert(x.tensor("save_mean"), dtype);
+    rstd = Convert(x.tensor(saved_rstd), dtype);
+  } else {
+    mean = Convert(x.tensor("running_mean"), dtype);
+    rstd = InverseDeviation(x, Convert(x.tensor("running_var"), dtype));
+  }
+  Value normalized = (s.v - s.PerChannel(mean)) * s.PerChannel(rstd);
+  const std::vector<bool> mask = x.bools("output_mask");
+  Values results(3);
+  if (mask[0]) {
+    Value g = grad;
+    if (Value w = Optional(x, "weight", dtype)) g = g * s.PerChannel(w);
+    results[0] = training ? NormalizedGradient(s, g, normalized, rstd) : g * s.PerChannel(rstd);
+  }
+  if (mask[1]) results[1] = Sum(grad * normalized, s.dims);
+  if (mask[2]) results[2] = Sum(grad, s.dims);
+  return results;
+}
+
 // ---- group norm
 // ------------------------------------------------------------------------------------
 
@@ -222,30 +247,19 @@ OP("aten::_native_batch_norm_legit_no_training", {.tolerance = kSums}) {
   return results;
 }
 
-OP("aten::native_batch_norm_backward", {.tolerance = kSums}) {
-  Channels s(InCompute(x, "input"));
-  const DType dtype = s.v.dtype();
-  Value grad = Convert(x.tensor("grad_out"), dtype);
-  const bool training = x.boolean("train");
-  Value mean, rstd;
-  if (training) {
-    mean = Convert(x.tensor("save_mean"), dtype);
-    rstd = Convert(x.tensor("save_invstd"), dtype);
-  } else {
-    mean = Convert(x.tensor("running_mean"), dtype);
-    rstd = InverseDeviation(x, Convert(x.tensor("running_var"), dtype));
-  }
-  Value normalized = (s.v - s.PerChannel(mean)) * s.PerChannel(rstd);
-  const std::vector<bool> mask = x.bools("output_mask");
-  Values results(3);
-  if (mask[0]) {
-    Value g = grad;
-    if (Value w = Optional(x, "weight", dtype)) g = g * s.PerChannel(w);
-    results[0] = training ? NormalizedGradient(s, g, normalized, rstd) : g * s.PerChannel(rstd);
-  }
-  if (mask[1]) results[1] = Sum(grad * normalized, s.dims);
-  if (mask[2]) results[2] = Sum(grad, s.dims);
+OPS(({"aten::_batch_norm_with_update", "aten::_batch_norm_with_update_functional"}),
+    {.tolerance = kSums}) {
+  Values results = BatchNorm(x, true, true);
+  results.insert(results.begin() + 3, x.builder().ConstantInt(DType::kU8, 0, {0}));  // cuDNN's
   return results;
+}
+
+OP("aten::native_batch_norm_backward", {.tolerance = kSums}) {
+  return BatchNormBackward(x, x.boolean("train"), "save_invstd");
+}
+
+OP("aten::batch_norm_backward", {.tolerance = kSums}) {
+  return BatchNormBackward(x, x.boolean("update"), "save_var");
 }
 
 OP("aten::native_group_norm", {.tolerance = kSums}) {
