@@ -29,6 +29,12 @@ Dims Count(int64_t from, size_t n) {
   return out;
 }
 
+Dims Sizes(const Dims& dims, const Dims& positions) {
+  Dims out;
+  for (int64_t p : positions) out.push_back(dims[p]);
+  return out;
+}
+
 // The types of one contraction: operands are converted to `operand`, the op gives `accumulator`.
 struct Types {
   DType operand, accumulator;
@@ -123,6 +129,16 @@ Value Builder::Dot(Value lhs, Value rhs, const DotDims& d, DType result) {
       ToString(Count(static_cast<int64_t>(batch + lhs_free.size()), contract)),
       ", rhs_contracting_dimensions = ", ToString(Count(static_cast<int64_t>(batch), contract)),
       ">", impl_->PrecisionAttr(types.operand));
+  // TPUs have no 64-bit integer dots. XLA fuses this form into one loop.
+  if (types.operand == DType::kS64 || types.operand == DType::kU64) {
+    const size_t free = lhs_free.size();
+    const Dims all = Joined(lhs.dims(), {}, Sizes(b.dims, rhs_free));
+    const Dims summed = Count(static_cast<int64_t>(batch + free), contract);
+    const Dims rhs_at = Joined(Count(0, batch), summed, Count(lhs.rank(), rhs_free.size()));
+    const Value product =
+        BroadcastInDim(lhs, all, Count(0, lhs.dims().size())) * BroadcastInDim(rhs, all, rhs_at);
+    return Convert(Sum(product, summed), result == DType::kInvalid ? a.dtype : result);
+  }
   const Value dot = impl_->Emit(op, {lhs, rhs}, attributes, out);
   return Convert(dot, result == DType::kInvalid ? a.dtype : result);
 }

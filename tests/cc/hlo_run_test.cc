@@ -378,31 +378,29 @@ TEST(Run, BitcastComplexPrecision) {
 
 TEST(Run, Constants) {
   using enum DType;
-  Builder b;
-  Values out = {b.ConstantInt(kS64, INT64_MIN),
-                b.ConstantInt(kU64, -1),
-                b.MinValue(kS8),
-                b.MaxValue(kU16),
-                b.MaxValue(kS64, {2}),
-                b.ConstantArray(kS64, {3, -4}),
-                b.ConstantArray(kPred, {1, 0}),
-                b.ConstantArray(kS32, {}),
-                b.Constant(kF32, 1.0 / 3),
-                b.Constant(kF64, 1e-310),
-                b.Constant(kBF16, 1.0 / 3),
-                b.Constant(kF16, 6e-8),
-                b.Constant(kF8E4M3FN, 0.3),
-                b.Constant(kF8E5M2, INFINITY),
-                b.Constant(kF32, NAN, {0, 3}),
-                b.Constant(kC64, 0.1),
-                b.MinValue(kF32),
-                b.Iota(kS32, {2, 3}, 1),
-                b.Constant(kPred, 1, {2, 2})};
-  std::vector<Shape> shapes;
-  for (const Value& v : out) shapes.push_back(v.shape());
-  b.Return(out);
-  for (const std::string& path : testing::PluginPaths()) {
-    const auto got = testing::RunOn(path, b.Text(), {}, shapes);
+  const Body body = [](const Values& p) {
+    Builder& b = p[0].builder();
+    return Values{b.ConstantInt(kS64, INT64_MIN),
+                  b.ConstantInt(kU64, -1),
+                  b.MinValue(kS8),
+                  b.MaxValue(kU16),
+                  b.MaxValue(kS64, {2}),
+                  b.ConstantArray(kS64, {3, -4}),
+                  b.ConstantArray(kPred, {1, 0}),
+                  b.ConstantArray(kS32, {}),
+                  b.Constant(kF32, 1.0 / 3),
+                  b.Constant(kF64, 1e-310),
+                  b.Constant(kBF16, 1.0 / 3),
+                  b.Constant(kF16, 6e-8),
+                  b.Constant(kF8E4M3FN, 0.3),
+                  b.Constant(kF8E5M2, INFINITY),
+                  b.Constant(kF32, NAN, {0, 3}),
+                  b.Constant(kC64, 0.1),
+                  b.MinValue(kF32),
+                  b.Iota(kS32, {2, 3}, 1),
+                  b.Constant(kPred, 1, {2, 2})};
+  };
+  OnEachPlugin({Floats({}, {0})}, body, [](const std::vector<Array>& got) {
     EXPECT_EQ(got[0].as<int64_t>()[0], INT64_MIN);
     EXPECT_EQ(got[1].as<uint64_t>()[0], UINT64_MAX);
     EXPECT_EQ(got[2].as<int8_t>()[0], -128);
@@ -422,7 +420,7 @@ TEST(Run, Constants) {
     EXPECT_EQ(got[16].as<float>()[0], -kInf);
     EXPECT_EQ(got[17].as<int32_t>(), (std::vector<int32_t>{0, 1, 2, 0, 1, 2}));
     EXPECT_EQ(got[18].bytes, std::string(4, '\1'));
-  }
+  });
 }
 
 TEST(Run, Shapes) {
@@ -507,6 +505,8 @@ TEST(Run, ReduceWindowsSort) {
            const Value lowest = b.MinValue(DType::kF32), zero = b.Constant(DType::kF32, 0);
            const Values best = b.Reduce({x, index}, {lowest, b.MaxValue(DType::kS32)}, {1}, argmax);
            const Window pool{.sizes = {1, 2}, .strides = {1, 2}};
+           // TPUs want two dims that the window leaves alone.
+           const Window images{.sizes = {1, 1, 1, 2}, .strides = {1, 1, 1, 2}};
            const Window padded{
                .sizes = {1, 3}, .window_dilations = {1, 2}, .pad_low = {0, 2}, .pad_high = {0, 2}};
            const Values sorted =
@@ -527,7 +527,8 @@ TEST(Run, ReduceWindowsSort) {
                pooled,
                pooled_index[1],
                b.ReduceWindow("stablehlo.add", x, zero, padded),
-               b.SelectAndScatter(x, OnesLike(pooled), zero, pool, Direction::kGe, "stablehlo.add"),
+               b.SelectAndScatter(Unsqueeze(x, {0, 1}), OnesLike(Unsqueeze(pooled, {0, 1})), zero,
+                                  images, Direction::kGe, "stablehlo.add"),
                sorted[0],
                sorted[1],
                Sum(Convert(x, DType::kBF16) * 100, {1})};

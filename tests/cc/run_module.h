@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiles and runs a module on the CPU plugins: the default one, and the one that
-// TORCH_TPU_TEST_PLUGIN names when it is set.
+// TORCH_TPU_TEST_PLUGIN names when it is set. With TORCH_TPU_TEST_LIBTPU (the path of libtpu.so) it
+// is compiled ahead of time for a TPU instead, and nothing runs.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,6 +14,7 @@
 
 #include "csrc/hlo/builder.h"
 #include "csrc/pjrt/client.h"
+#include "csrc/pjrt/topology.h"
 
 namespace torch_tpu::testing {
 
@@ -63,6 +65,19 @@ inline pjrt::Device* DeviceOf(const std::string& path) {
   return known.back().second;
 }
 
+inline void CompileForTpu(const std::string& libtpu, const std::string& module) {
+  static pjrt::Topology* topology = [&] {
+    pjrt::SetAheadOfTimeEnvironment();
+    auto plugin = pjrt::Plugin::Load(libtpu);
+    if (!plugin.ok()) throw std::runtime_error(plugin.status().message());
+    auto created = pjrt::Topology::Create(*plugin, "tpu7x:2x2x1");
+    if (!created.ok()) throw std::runtime_error(created.status().message());
+    return created->release();
+  }();
+  const auto report = topology->Compile(module, {.effort = 9});
+  EXPECT_TRUE(report.ok()) << report.status().message() << "\n" << module;
+}
+
 inline std::vector<Array> RunOn(const std::string& path, const std::string& module,
                                 const std::vector<Array>& inputs,
                                 const std::vector<hlo::Shape>& results) {
@@ -104,6 +119,9 @@ inline void OnEachPlugin(const std::vector<Array>& inputs, const hlo::Body& body
   std::vector<hlo::Shape> shapes;
   for (const hlo::Value& v : results) shapes.push_back(v.shape());
   builder.Return(results);
+  if (const char* libtpu = std::getenv("TORCH_TPU_TEST_LIBTPU")) {
+    return CompileForTpu(libtpu, builder.Text());
+  }
   for (const std::string& path : PluginPaths()) {
     SCOPED_TRACE(path);
     check(RunOn(path, builder.Text(), inputs, shapes));
