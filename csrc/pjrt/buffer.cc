@@ -2,7 +2,6 @@
 #include <numeric>
 #include <utility>
 
-#include "csrc/base/counters.h"
 #include "csrc/pjrt/api.h"
 #include "csrc/pjrt/client.h"
 
@@ -67,7 +66,6 @@ StatusOr<Event> Buffer::ToHost(void* dst, int64_t size) const {
   if (dst == nullptr && size != 0) return InvalidArgument("[pjrt] ToHost to a null pointer.");
   TT_ASSIGN_OR_RETURN(Event ready, Ready());
   if (size == 0) return ready;
-  Count(Counter::kBytesToHost, size);
   // On a CPU runtime the bytes are in reach: a copy here is 10x cheaper than a plugin task.
   if (device_->client().is_cpu() && ready.IsReady()) {
     TT_RETURN_IF_ERROR(ready.Await());

@@ -5,7 +5,6 @@
 #include <mutex>
 #include <utility>
 
-#include "csrc/base/counters.h"
 #include "csrc/pjrt/api.h"
 #include "csrc/pjrt/executable.h"
 
@@ -185,7 +184,6 @@ StatusOr<Buffer> Client::FromHost(const void* data, const hlo::Shape& shape,
     if (status.code() == Code::kResourceExhausted) device->CountOom();
     return status.Annotate(StrCat("[pjrt] FromHost of ", shape.ToString(), ": "));
   }
-  Count(Counter::kBytesToDevice, bytes);
   Event transferred(this, args.done_with_host_buffer);
   if (done != nullptr) *done = std::move(transferred);
   return Buffer(device, args.buffer, bytes);

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -47,16 +48,15 @@ StatusOr<std::string> HashFile(const std::string& path) {
   return Hex(HashWords(end, 4));
 }
 
+// Empty: keep none.
 fs::path MemoFolder() {
+  if (GetEnv("TORCH_TPU_CACHE") == "0") return {};
   std::string folder = GetEnv("TORCH_TPU_CACHE_DIR");
   if (!folder.empty()) return folder;
-  std::string base = GetEnv("XDG_CACHE_HOME");
-  if (base.empty()) {
-    std::string home = GetEnv("HOME");
-    if (home.empty()) return {};
-    base = home + "/.cache";
-  }
-  return fs::path(base) / "torch_tpu";
+  const char* base = std::getenv("XDG_CACHE_HOME");
+  if (base != nullptr && *base != '\0') return fs::path(base) / "torch_tpu";
+  const char* home = std::getenv("HOME");
+  return home != nullptr && *home != '\0' ? fs::path(home) / ".cache/torch_tpu" : fs::path();
 }
 
 // The memo holds "<identity>\n<hash>\n". Whoever can write it can write the compile cache too.

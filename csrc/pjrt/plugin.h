@@ -24,6 +24,8 @@ struct Attribute {
 class Plugin {
  public:
   // Thread safe; a second Load of the same file gives the same Plugin. `path` must be a file.
+  // Refuses flags in XLA_FLAGS and LIBTPU_INIT_ARGS that the plugin lacks; a bad value of a known
+  // flag still ends the process, inside XLA.
   static StatusOr<Plugin*> Load(const std::string& path);
 
   const PJRT_Api* api() const { return api_; }

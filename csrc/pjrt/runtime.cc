@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -32,8 +33,8 @@ const Candidate kCuda = {
 
 StatusOr<RuntimeChoice> Find(const Candidate& candidate,
                              const std::vector<std::string>& site_packages) {
-  std::string library = GetEnv("TPU_LIBRARY_PATH");
-  if (candidate.kind == RuntimeKind::kTpu && !library.empty()) {
+  const char* library = std::getenv("TPU_LIBRARY_PATH");
+  if (candidate.kind == RuntimeKind::kTpu && library != nullptr && *library != '\0') {
     return RuntimeChoice{candidate.kind, library};
   }
   std::error_code ignored;
@@ -47,7 +48,7 @@ StatusOr<RuntimeChoice> Find(const Candidate& candidate,
   for (const std::string& folder : site_packages) looked += (looked.empty() ? "" : ", ") + folder;
   return NotFound(StrCat("[pjrt] no ", candidate.name, " plugin (", candidate.files[0], ") in ",
                          looked.empty() ? "any folder" : looked, ". Try: ", candidate.install,
-                         ", or set TORCH_TPU_RUNTIME to the path of a plugin."));
+                         ", or set TORCH_TPU_RUNTIME (cpu, or the path of a plugin)."));
 }
 
 std::string ReadWord(const fs::path& path) {

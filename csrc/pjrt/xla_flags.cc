@@ -4,14 +4,13 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <sstream>
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "csrc/base/env.h"
 
 namespace torch_tpu::pjrt {
 namespace {
@@ -42,7 +41,8 @@ int CollectConstants(dl_phdr_info* info, size_t, void* user) {
 
 // A value that does not start with "-" is a file of flags, as in XLA.
 StatusOr<std::vector<std::string>> FlagNames(const char* variable) {
-  std::string value = GetEnv(variable);
+  const char* text = std::getenv(variable);
+  std::string value = text ? text : "";
   if (!value.empty() && value[0] != '-') {
     std::ifstream file(value);
     if (!file) {
