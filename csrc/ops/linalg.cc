@@ -107,6 +107,9 @@ Value PivotRow(Value v, Value k) {
   auto& b = v.builder();
   auto column = Reshape(ColumnAt(v, k), {v.dim(0), v.dim(1)});
   auto size = Abs(column);
+  if (hlo::IsComplex(v.dtype())) {  // as LAPACK measures complex pivots
+    size = Abs(b.Unary("stablehlo.real", column)) + Abs(b.Unary("stablehlo.imag", column));
+  }
   auto row = b.Iota(DType::kS32, size.dims(), 1);
   size = Select(row < BroadcastTo(k, size.dims()), Like(size, -1), size);
   auto largest = BroadcastTo(MaxReduce(size, {1}, true), size.dims());
@@ -208,7 +211,8 @@ Value Solve(Value factors, Value permutation, Value c, bool left, bool adjoint) 
   return Conj(Turn(SolveLeft(factors, permutation, Conj(Turn(c)), !adjoint)));
 }
 
-// torch factors the transpose of a contiguous real matrix, and its backward formulas know it.
+// For determinants torch factors the transpose of a contiguous real matrix, and its backward
+// formulas know it.
 bool FactorsTranspose(Lowering& x, ArgRef a) {
   const View& view = x.call().args[a.position].tensors[0].view;
   if (hlo::IsComplex(view.dtype)) return false;
@@ -220,7 +224,7 @@ bool FactorsTranspose(Lowering& x, ArgRef a) {
   return true;
 }
 
-Lu FactorForSolve(Lowering& x) {
+Lu FactorForDet(Lowering& x) {
   auto a = Flat(x.tensor(0));
   return Factor(FactorsTranspose(x, 0) ? Turn(a) : a, true);
 }
@@ -360,7 +364,7 @@ OP("aten::linalg_inv_ex", kLinalg) {
 
 OP("aten::_linalg_solve_ex", kLinalg) {
   auto a = x.tensor("A"), c = x.tensor("B");
-  auto lu = FactorForSolve(x);
+  auto lu = Factor(Flat(a), true);
   const Dims& out = x.result(0).dims;
   Value solution = x.builder().Constant(c.dtype(), 0, out);
   if (x.result(0).numel() > 0) {
@@ -381,21 +385,21 @@ OP("aten::_linalg_solve_ex", kLinalg) {
       return Reshape(v, flat);
     };
     solution = Solve(spread(lu.factors), spread(lu.permutation), Flat(ToBatch(c, batch)),
-                     vectors || x.boolean("left"), FactorsTranspose(x, 0));
+                     vectors || x.boolean("left"), false);
   }
   return {Shaped(x, solution, 0), Shaped(x, lu.factors, 1), Shaped(x, lu.pivots, 2),
           Shaped(x, lu.info, 3)};
 }
 
 OP("aten::_linalg_det", kLinalg) {
-  auto lu = FactorForSolve(x);
+  auto lu = FactorForDet(x);
   auto diagonal = Diagonal(lu.factors);
   auto det = ProductOf(diagonal) * SignOfPivots(lu.pivots, diagonal.dtype());
   return {Shaped(x, det, 0), Shaped(x, lu.factors, 1), Shaped(x, lu.pivots, 2)};
 }
 
 OP("aten::_linalg_slogdet", kLinalg) {
-  auto lu = FactorForSolve(x);
+  auto lu = FactorForDet(x);
   auto diagonal = Diagonal(lu.factors);
   auto sign = ProductOf(x.builder().Unary("stablehlo.sign", diagonal)) *
               SignOfPivots(lu.pivots, diagonal.dtype());

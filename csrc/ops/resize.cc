@@ -146,6 +146,19 @@ Taps CubicAntialiased(const Resize& r) {
   });
 }
 
+// torch resizes uint8 images with 16-bit weights, as many fraction bits as the largest one allows.
+void RoundWeights(Taps& taps) {
+  double largest = 0;
+  for (const auto& weights : taps.weight) {
+    for (double w : weights) largest = std::max(largest, w);
+  }
+  int bits = 0;
+  while (bits < 22 && std::floor(0.5 + largest * std::ldexp(1.0, bits + 1)) < 32768) ++bits;
+  for (auto& weights : taps.weight) {
+    for (double& w : weights) w = std::ldexp(std::round(std::ldexp(w, bits)), -bits);
+  }
+}
+
 struct Method {
   Taps (*single)(const Resize&);
   Taps (*wide)(const Resize&);  // positions of float64 tensors
@@ -181,20 +194,21 @@ Value Forward(Lowering& x, const Method& m) {
   Value v = x.tensor("self");
   const DType dtype = v.dtype();
   if (x.result().numel() == 0) return x.builder().Constant(dtype, 0, x.result().dims);
-  const auto taps = ReadTaps(x, m, v.dims(), x.result().dims, dtype);
-  const bool weighted = !taps[0].weight.empty();
+  auto taps = ReadTaps(x, m, v.dims(), x.result().dims, dtype);
+  const bool weighted = !taps[0].weight.empty(), image = weighted && !hlo::IsFloat(dtype);
   if (weighted) v = Convert(v, hlo::IsFloat(dtype) ? x.compute_type() : DType::kF32);
+  auto& b = x.builder();
   for (int i = m.spatial; i-- > 0;) {
+    if (image) RoundWeights(taps[i]);
     Value sum;
     for (size_t k = 0; k < taps[i].position.size(); ++k) {
       Value part = Weighted(Take(v, 2 + i, taps[i].position[k]), taps[i], k, 2 + i);
       sum = sum ? sum + part : part;
     }
     v = sum;
+    if (image) v = b.Clamp(b.Constant(v.dtype(), 0), Floor(v + 0.5), b.Constant(v.dtype(), 255));
   }
-  if (!weighted || hlo::IsFloat(dtype)) return v;
-  auto& b = x.builder();  // uint8 images: rounded and kept in range
-  return b.Clamp(b.Constant(v.dtype(), 0), RoundEven(v), b.Constant(v.dtype(), 255));
+  return v;
 }
 
 Value Backward(Lowering& x, const Method& m) {
