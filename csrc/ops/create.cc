@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values made from numbers or positions, and conversions between dtypes.
-#include <algorithm>
-
 #include "csrc/ops/math.h"
 #include "csrc/ops/op.h"
 
@@ -50,16 +48,12 @@ Value Positions(Lowering& x, DType dtype) {
   return Reshape(x.builder().Iota(dtype, {n}, 0), x.result().dims);
 }
 
-bool AreIntegers(Lowering& x, std::initializer_list<ArgRef> args) {
-  return std::all_of(args.begin(), args.end(), [&](ArgRef a) {
-    return !hlo::IsFloat(x.scalar_dtype(a)) && !hlo::IsComplex(x.scalar_dtype(a));
-  });
-}
-
 // torch counts the second half down from the end, so that the last value is exact.
 Value Linspace(Lowering& x, DType dtype) {
   const int64_t steps = x.integer("steps");
-  Value start = x.scalar("start", dtype), end = x.scalar("end", dtype);
+  const DType exact = x.result().dtype;  // the ends are rounded to it first
+  Value start = Convert(x.scalar("start", exact), dtype);
+  Value end = Convert(x.scalar("end", exact), dtype);
   if (steps == 1) return BroadcastTo(start, x.result().dims);
   Value step = (end - start) / static_cast<double>(steps - 1);
   Value i = Positions(x, dtype);
@@ -74,12 +68,7 @@ DType RangeType(Lowering& x) {
 
 }  // namespace
 
-OP("aten::arange.start_out") {
-  const bool exact = !hlo::IsFloat(x.result().dtype) && AreIntegers(x, {"start", "step"});
-  const DType dtype = exact ? DType::kS64 : DType::kF64;
-  return x.scalar("start", dtype) + Positions(x, dtype) * x.scalar("step", dtype);
-}
-OP("aten::range.out") {
+OPS(({"aten::arange.start_out", "aten::range.out"})) {
   const DType dtype = hlo::IsFloat(x.result().dtype) ? DType::kF64 : DType::kS64;
   return x.scalar("start", dtype) + Positions(x, dtype) * x.scalar("step", dtype);
 }

@@ -158,7 +158,9 @@ OP("aten::_foreach_pow.ScalarAndTensor") {
 // ---- functions of one tensor
 // -------------------------------------------------------------------------------
 OP("aten::_foreach_abs") {
-  return Map(x, [](Value v) { return hlo::IsSigned(v.dtype()) ? Abs(v) : v; });
+  Values out = x.tensors("self");  // complex to real: not through the result's type
+  for (Value& v : out) v = hlo::IsSigned(v.dtype()) ? Abs(v) : v;
+  return out;
 }
 OP("aten::_foreach_neg") {
   return Map(x, [](Value v) { return -v; });
