@@ -12,8 +12,9 @@ const std::vector<EnvVar>& EnvTable() {
   static const std::vector<EnvVar> kTable = {
       {"TORCH_TPU_RUNTIME", "auto", "Runtime: auto, tpu, cpu, cuda, or the path of a PJRT plugin."},
       {"TORCH_TPU_CPU_DEVICES", "1", "Number of devices of the CPU runtime."},
-      {"TORCH_TPU_MODE", "strict", "Eager mode at start: strict or debug."},
+      {"TORCH_TPU_MODE", "strict", "Eager mode at start: strict, debug or defer_and_fuse."},
       {"TORCH_TPU_LAUNCH_BLOCKING", "0", "1 means debug mode: wait and check after each op."},
+      {"TORCH_TPU_DEFER_AND_FUSE", "0", "1 means the eager mode defer_and_fuse."},
       {"TORCH_TPU_FALLBACK", "warn", "An op without a lowering: warn (run on CPU), silent, or error."},
       {"TORCH_TPU_CACHE_DIR", "", "Folder of the compile cache; empty: torch_tpu in the user's cache folder."},
       {"TORCH_TPU_CACHE", "1", "0 turns the disk cache off."},

@@ -64,8 +64,8 @@ StatusOr<Runtime*> Runtime::Get() {
     runtime->host_is_device_ = runtime->client_->platform() == "cpu";
     TT_ASSIGN_OR_RETURN(std::string print, program::Fingerprint(*runtime->client_, TORCH_VERSION));
     constexpr int64_t kMaxBytes = int64_t{4} << 30;
-    runtime->programs_ = new program::ProgramCache(
-        std::move(print), std::make_unique<program::DiskCache>(CacheFolder(), kMaxBytes));
+    program::ProgramCache::Set(new program::ProgramCache(
+        std::move(print), std::make_unique<program::DiskCache>(CacheFolder(), kMaxBytes)));
     return runtime.release();
   };
   StatusOr<Runtime*> runtime = open();

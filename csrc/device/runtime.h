@@ -32,12 +32,11 @@ class Runtime {
   pjrt::Client& client() { return *client_; }
   pjrt::Device* device(int index) { return client_->devices()[index]; }
   int device_count() const { return static_cast<int>(client_->devices().size()); }
-  program::ProgramCache& programs() { return *programs_; }
+  program::ProgramCache& programs() { return program::ProgramCache::Get(); }
   bool host_is_device() const { return host_is_device_; }  // CPU runtime: buffers are host memory
 
  private:
   pjrt::Client* client_ = nullptr;
-  program::ProgramCache* programs_ = nullptr;
   bool host_is_device_ = false;
 };
 

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "csrc/program/window.h"
+
 namespace torch_tpu::device {
 
 Status Completion::Await() {
@@ -35,7 +37,14 @@ bool Completion::Notify(std::shared_ptr<Completion> follower) {
 
 Timeline& Timeline::Of(int device) {
   // Leaked: values may be released after static destructors ran.
-  static auto* timelines = new Timeline[kMaxDevices];
+  static auto* timelines = [] {
+    auto* made = new Timeline[kMaxDevices];
+    for (int i = 0; i < kMaxDevices; ++i) made[i].device_ = i;
+    program::Window::SetLaunchHook([](const Ref<program::Value>& value) {
+      Timeline::Of(value->device()->index()).Launched(value);
+    });
+    return made;
+  }();
   return timelines[device];
 }
 
@@ -43,7 +52,7 @@ void Timeline::Launched(const Ref<program::Value>& value) {
   Ref<program::Value> previous;  // released after the lock
   std::lock_guard<std::mutex> lock(mutex_);
   mark_is_current_ = false;
-  if (value->buffer().bytes() <= kHeldBytes) [[likely]] {
+  if (value->bytes() <= kHeldBytes) [[likely]] {
     previous = std::exchange(latest_, value);
     return;
   }
@@ -75,9 +84,11 @@ void Timeline::PushReadyEvent(const program::Value& value) {
 }
 
 std::shared_ptr<Completion> Timeline::Mark() {
+  // What is still being recorded counts as launched.
+  Status closed = program::Window::CloseIfOpen(device_, program::CloseReason::kSynchronize);
   Ref<program::Value> previous;
   std::lock_guard<std::mutex> lock(mutex_);
-  if (mark_is_current_) return mark_;
+  if (mark_is_current_ && closed.ok()) return mark_;
   if (latest_) {
     PushReadyEvent(*latest_);
     previous = std::move(latest_);
@@ -93,7 +104,7 @@ std::shared_ptr<Completion> Timeline::Mark() {
     mark->pending_.fetch_add(1, std::memory_order_relaxed);
     if (!mark_->Notify(mark)) mark->Arrive(OkStatus());
   }
-  mark->Arrive(OkStatus());
+  mark->Arrive(closed);
   mark_ = mark;
   mark_is_current_ = true;
   return mark;

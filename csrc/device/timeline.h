@@ -69,6 +69,7 @@ class Timeline {
 
   void PushReadyEvent(const program::Value& value);  // mutex_ held
 
+  int device_ = 0;
   std::mutex mutex_;
   Ref<program::Value> latest_;  // launched after all of outstanding_
   // A CPU plugin may finish programs out of order, so each large one is remembered; on a TPU the

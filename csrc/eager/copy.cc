@@ -66,6 +66,7 @@ void ReadBytes(const program::Value& value, void* dst, int64_t bytes) {
       return;
     }
   }
+  ThrowIfError(value.Resolve());
   pjrt::Event done = ValueOrThrow(value.buffer().ToHost(dst, bytes));
   ThrowIfError(done.Await());
 }
@@ -79,7 +80,7 @@ Tensor ReadThroughBase(const Tensor& tensor) {
   if (!value) return Tensor();
   size_t needed = at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(),
                                                    tensor.itemsize(), tensor.storage_offset());
-  int64_t bytes = value->buffer().bytes();
+  int64_t bytes = value->bytes();
   if (static_cast<size_t>(bytes) < needed) return Tensor();
   Tensor base;
   if (device::Runtime::Require().host_is_device()) {
@@ -90,6 +91,7 @@ Tensor ReadThroughBase(const Tensor& tensor) {
     Count(Counter::kBytesToHost, static_cast<int64_t>(tensor.nbytes()));
     base = at::from_blob(const_cast<void*>(host), {bytes}, at::TensorOptions(at::kByte));
   } else if (bytes <= kSmallBytes) {
+    ThrowIfError(value->Resolve());
     base = at::empty({bytes}, at::TensorOptions(at::kByte));
     ReadBytes(*value, base.mutable_data_ptr(), bytes);
   } else {
@@ -136,6 +138,7 @@ void BetweenDevices(const Tensor& self, const Tensor& src) {
   Tensor staged = at::empty_strided(converted.sizes(), converted.strides(), self.options());
   if (value) {
     pjrt::Device* dev = device::Runtime::Require().device(self.device().index());
+    ThrowIfError(value->Resolve(program::CloseReason::kOtherDevice));
     SlotOf(staged).Set(Ref<program::Value>(new program::Value(
         value->interned_shape(), ValueOrThrow(value->buffer().CopyTo(dev)))));
   }
@@ -148,7 +151,7 @@ void WithinDevice(const Tensor& self, const Tensor& src) {
   // Values are immutable: a copy of a whole storage is one more reference.
   if (SameLayout(self, src) && Covers(self) && Covers(src)) {
     Ref<program::Value> value = SlotOf(src).Get();
-    if (!value || value->buffer().bytes() == static_cast<int64_t>(SlotOf(self).bytes())) {
+    if (!value || value->bytes() == static_cast<int64_t>(SlotOf(self).bytes())) {
       return SlotOf(self).Set(std::move(value));
     }
   }
@@ -187,9 +190,9 @@ Tensor ReadToHost(const Tensor& tensor) {
   Tensor host = at::empty_strided(dense.sizes(), dense.strides(), dense.options().device(at::kCPU));
   Ref<program::Value> value = SlotOf(dense).Get();
   if (!value) return host.zero_();
-  int64_t bytes = std::min<int64_t>(value->buffer().bytes(), static_cast<int64_t>(host.nbytes()));
+  int64_t bytes = std::min<int64_t>(value->bytes(), static_cast<int64_t>(host.nbytes()));
   if (bytes < static_cast<int64_t>(host.nbytes())) host.zero_();
-  if (value->buffer().bytes() <= static_cast<int64_t>(host.nbytes())) {
+  if (value->bytes() <= static_cast<int64_t>(host.nbytes())) {
     ReadBytes(*value, host.mutable_data_ptr(), bytes);
     return host;
   }

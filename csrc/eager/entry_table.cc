@@ -35,8 +35,9 @@ Line& LineOf(const Hash128& hash) {
 
 template <typename Words>
 bool Same(const Entry& entry, const Words& words) {
-  return entry.words.size() == words.size() &&
-         std::memcmp(entry.words.data(), words.data(), words.size() * sizeof(uint64_t)) == 0;
+  const std::vector<uint64_t>& own = entry.recorded.words;
+  return own.size() == words.size() &&
+         std::memcmp(own.data(), words.data(), words.size() * sizeof(uint64_t)) == 0;
 }
 
 }  // namespace
@@ -62,7 +63,7 @@ const Entry* AddEntry(std::unique_ptr<Entry> entry, const Hash128& hash) {
   std::unique_lock lock(table.mutex);
   auto [begin, end] = table.entries.equal_range(hash);
   for (auto it = begin; it != end; ++it) {
-    if (Same(*it->second, entry->words)) return it->second.get();
+    if (Same(*it->second, entry->recorded.words)) return it->second.get();
   }
   const Entry* kept = entry.get();
   table.entries.emplace(hash, std::move(entry));

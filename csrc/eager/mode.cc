@@ -3,8 +3,6 @@
 
 #include <c10/util/Exception.h>
 
-#include <atomic>
-
 #include "csrc/base/env.h"
 
 namespace torch_tpu::eager {
@@ -13,32 +11,37 @@ namespace {
 Mode Parse(std::string_view name) {
   if (name == "strict") return Mode::kStrict;
   if (name == "debug") return Mode::kDebug;
-  TORCH_CHECK_VALUE(false, "torch.tpu eager mode: expected 'strict' or 'debug', got '",
+  if (name == "defer_and_fuse") return Mode::kDeferAndFuse;
+  TORCH_CHECK_VALUE(false,
+                    "torch.tpu eager mode: expected 'strict', 'debug' or 'defer_and_fuse', got '",
                     std::string(name), "'");
 }
 
 Mode FromEnvironment() {
   if (GetEnv("TORCH_TPU_LAUNCH_BLOCKING") == "1") return Mode::kDebug;
+  if (GetEnv("TORCH_TPU_DEFER_AND_FUSE") == "1") return Mode::kDeferAndFuse;
   return Parse(GetEnv("TORCH_TPU_MODE"));
-}
-
-// Threads that come later (autograd workers, DataLoader pinning) start in the last mode set.
-std::atomic<Mode>& ProcessMode() {
-  static std::atomic<Mode> mode{FromEnvironment()};
-  return mode;
 }
 
 }  // namespace
 
 namespace internal {
-thread_local Mode mode = ProcessMode().load();
+std::atomic<Mode> mode{Mode::kStrict};
 }
+
+void InitMode() { internal::mode.store(FromEnvironment(), std::memory_order_relaxed); }
 
 void SetMode(std::string_view name) {
-  internal::mode = Parse(name);
-  ProcessMode().store(internal::mode);
+  internal::mode.store(Parse(name), std::memory_order_relaxed);
 }
 
-std::string_view ModeName() { return CurrentMode() == Mode::kDebug ? "debug" : "strict"; }
+std::string_view ModeName() {
+  switch (CurrentMode()) {
+    case Mode::kStrict: return "strict";
+    case Mode::kDebug: return "debug";
+    case Mode::kDeferAndFuse: return "defer_and_fuse";
+  }
+  return "";
+}
 
 }  // namespace torch_tpu::eager

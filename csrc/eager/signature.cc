@@ -179,8 +179,8 @@ class KeyVisitor {
     bool identity = value != nullptr && Identity(tensor, value->shape(), dtype);
     input.word = static_cast<uint32_t>(s_.words.size());
     // Two references: the slot's and ours.
-    input.donate = plan.written && value != nullptr && value->use_count() == 2 &&
-                   value->buffer().bytes() >= kMinDonatedBytes;
+    input.donate = plan.written && s_.may_donate && value != nullptr && !value->pending() &&
+                   value->use_count() == 2 && value->bytes() >= kMinDonatedBytes;
     uint64_t flags = (identity ? kIdentity : 0) | (covers ? kCovers : 0) |
                      (input.donate ? kDonate : 0) | (tensor.is_conj() ? kConj : 0) |
                      (tensor.is_neg() ? kNeg : 0) | (value == nullptr ? kZeros : 0);

@@ -48,6 +48,7 @@ struct Signature {
   c10::SmallVector<uint64_t, 96> words;
   c10::SmallVector<CallInput, 6> inputs;  // in program order
   int device = -1;
+  bool may_donate = true;  // a window decides itself, when it closes
 
   Hash128 Hash() const { return HashWords(words.data(), words.size()); }
 };

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "csrc/eager/table_op.h"
 
+#include <ATen/Context.h>
 #include <ATen/core/Generator.h>
 #include <ATen/native/Resize.h>
 #include <c10/core/DefaultDtype.h>
 #include <c10/util/Exception.h>
+#include <torch/csrc/autograd/function.h>
 
 #include <algorithm>
 
@@ -37,6 +39,14 @@ uint64_t GlobalWord(uint64_t op) {
          static_cast<uint64_t>(MatmulPrecision()) << 25;
 }
 
+// Fusion changes rounding, so deterministic algorithms turn it off.
+bool Defers() {
+  return CurrentMode() == Mode::kDeferAndFuse && !at::globalContext().deterministicAlgorithms();
+}
+
+// An autograd worker acts for the thread that called backward, which waits for it.
+bool InBackward() { return torch::autograd::get_current_node() != nullptr; }
+
 // A donation decided when the value was first seen is void if the call passes it again.
 void SettleDonations(Signature* s) {
   for (CallInput& input : s->inputs) {
@@ -65,17 +75,34 @@ program::Key KeyOf(const Signature& signature) {
   return key;
 }
 
+// The storage value's shape that an output gives.
+hlo::Shape StoredShape(const ops::Output& output) {
+  if (output.written.value >= 0) return output.written.view.base;
+  hlo::Shape shape = output.shape;
+  if (output.stored != hlo::DType::kInvalid) shape.dtype = output.stored;
+  for (size_t i = 0; i < output.storage_order.size(); ++i) {
+    shape.dims[i] = output.shape.dims[output.storage_order[i]];
+  }
+  return shape;
+}
+
+// Numbers go to the device; pending values are resolved by whoever needs buffers.
+void PlaceNumbers(Signature* signature, pjrt::Device* dev) {
+  for (CallInput& input : signature->inputs) {
+    if (input.value || input.zeros()) continue;
+    input.value = device::ValueOrThrow(program::ScalarValue(dev, input.number, input.bits));
+  }
+}
+
 // Runs the program on the signature's inputs. Gives every result, bounds checks' extremes last.
 using RawOutputs = c10::SmallVector<PJRT_Buffer*, 8>;
 RawOutputs Execute(const program::CompiledProgram& program, Signature& signature,
                    pjrt::Device* dev) {
+  PlaceNumbers(&signature, dev);
   c10::SmallVector<PJRT_Buffer*, 16> arguments;
-  for (CallInput& input : signature.inputs) {
-    if (input.zeros()) continue;
-    if (!input.value) {
-      input.value =
-          device::ValueOrThrow(program::ScalarValue(dev, input.number, input.bits));
-    }
+  for (const CallInput& input : signature.inputs) {
+    if (!input.value) continue;
+    ThrowIfError(input.value->Resolve(program::CloseReason::kMode));
     arguments.push_back(input.value->buffer().raw());
   }
   RawOutputs outputs(program.num_results());
@@ -152,7 +179,9 @@ void TableOp::operator()(const c10::OperatorHandle&, c10::DispatchKeySet, torch:
   } else {
     Count(Counter::kMemoryHits);
   }
-  Run(*entry, signature, stack);
+  pjrt::Device* dev = Runtime::Require().device(signature.device);
+  Deliver(*entry, dev->index(),
+          Defers() ? Defer(*entry, signature, dev) : Launch(*entry, signature, dev), stack);
 }
 
 bool TableOp::PrepareIndexing(torch::jit::Stack* stack) const {
@@ -172,6 +201,7 @@ bool TableOp::PrepareIndexing(torch::jit::Stack* stack) const {
 Signature TableOp::Sign(const IValue* args) const {
   Signature signature;
   signature.words.push_back(GlobalWord(id_));
+  signature.may_donate = !Defers();
   Collect(plans_, args, schema_.name.c_str(), &signature);
   if (signature.device < 0) signature.device = device::CurrentDevice();
   SettleDonations(&signature);
@@ -203,47 +233,49 @@ bool TableOp::ResizeOut(const IValue* args) const {
 }
 
 const Entry* TableOp::Miss(const IValue* args, Signature& signature) {
-  Runtime& runtime = Runtime::Require();
   auto entry = std::make_unique<Entry>();
-  entry->words.assign(signature.words.begin(), signature.words.end());
-  program::Program program;
-  program.calls.emplace_back();
-  ops::Call& call = program.calls[0];
+  program::Template& recorded = entry->recorded;
+  recorded.words.assign(signature.words.begin(), signature.words.end());
+  ops::Call& call = recorded.call;
   call.def = def_;
   call.schema = &schema_;
   call.default_dtype = ToHlo(c10::get_default_dtype_as_scalartype());
+  call.dot_precision = DotPrecision();
   call.check_bounds = CurrentMode() == Mode::kDebug;
-  Record(plans_, args, signature, &call.args, &program.inputs);
+  Record(plans_, args, signature, &call.args, &recorded.inputs);
   if (def_->options.random) {
-    call.rng = static_cast<int>(program.inputs.size());
-    program.inputs.emplace_back().shape = {hlo::DType::kU64, {2}};
+    call.rng = static_cast<int>(recorded.inputs.size());
+    recorded.inputs.emplace_back().shape = {hlo::DType::kU64, {2}};
   }
-  PlanOutputs(args, entry.get(), &program);
-  for (size_t i = 0; i < program.inputs.size(); ++i) {
+  PlanOutputs(args, entry.get());
+  for (int position : recorded.live) {
+    recorded.outputs.push_back(program::InternShape(StoredShape(call.outputs[position])));
+    recorded.bytes.push_back(recorded.outputs.back()->bytes());
+  }
+  for (size_t i = 0; i < recorded.inputs.size(); ++i) {
     if (!signature.inputs[i].donate) continue;
     for (OutputPlan& plan : entry->outputs) {
-      const ops::Arg& arg = call.args[std::max(plan.argument, 0)];
-      bool writes = plan.argument >= 0 && plan.output >= 0 &&
-                    arg.tensors[std::max(plan.element, 0)].value == static_cast<int>(i);
-      if (writes) program.inputs[i].donated_to = plan.output;
+      if (plan.argument < 0 || plan.output < 0) continue;
+      int value = call.args[plan.argument].tensors[std::max(plan.element, 0)].value;
+      if (value == static_cast<int>(i) &&
+          *recorded.outputs[plan.output] == recorded.inputs[i].shape) {
+        recorded.inputs[i].donated_to = plan.output;
+      }
     }
   }
-  entry->program = device::ValueOrThrow(
-      runtime.programs().Get(KeyOf(signature), runtime.device(signature.device),
-                             [&]() -> StatusOr<program::Program> { return program; },
-                             DotPrecision()));
+  // A lowering's refusal belongs to the line that called, not to the window's end.
+  if (Defers()) ThrowIfError(program::Emit(recorded.Alone()).status());
   return AddEntry(std::move(entry), signature.Hash());
 }
 
-void TableOp::PlanOutputs(const IValue* args, Entry* entry, program::Program* program) {
-  ops::Call& call = program->calls[0];
+void TableOp::PlanOutputs(const IValue* args, Entry* entry) {
+  ops::Call& call = entry->recorded.call;
   const char* name = schema_.name.c_str();
   const c10::FunctionSchema& schema = called_.schema();
-  int values = static_cast<int>(program->inputs.size());
   auto add = [&](ops::Output output, OutputPlan plan) {
     if (output.shape.dtype != hlo::DType::kInvalid) {
-      plan.output = static_cast<int>(program->outputs.size());
-      program->outputs.push_back(values + static_cast<int>(call.outputs.size()));
+      plan.output = static_cast<int>(entry->recorded.live.size());
+      entry->recorded.live.push_back(static_cast<int>(call.outputs.size()));
     }
     call.outputs.push_back(std::move(output));
     entry->outputs.push_back(std::move(plan));
@@ -327,38 +359,64 @@ void TableOp::PlanOutputs(const IValue* args, Entry* entry, program::Program* pr
   }
 }
 
-void TableOp::Run(const Entry& entry, Signature& signature, torch::jit::Stack* stack) {
-  Runtime& runtime = Runtime::Require();
-  pjrt::Device* dev = runtime.device(signature.device);
-  const program::CompiledProgram& program = *entry.program;
-  if (program.executable(dev->index()) == nullptr) [[unlikely]] {
-    const IValue* args = stack->data() + stack->size() - plans_.size();
-    Miss(args, signature);  // same program, one more device
+const program::CompiledProgram& TableOp::Compiled(const Entry& entry, pjrt::Device* dev) const {
+  program::CompiledProgram* program = entry.program.load(std::memory_order_acquire);
+  if (program != nullptr && program->executable(dev->index()) != nullptr) [[likely]] {
+    return *program;
   }
+  program::Key key;
+  key.words = entry.recorded.words;
+  key.hash = HashWords(key.words.data(), key.words.size());
+  auto record = [&]() -> StatusOr<program::Program> { return entry.recorded.Alone(); };
+  Ref<program::CompiledProgram> made =
+      device::ValueOrThrow(program::ProgramCache::Get().Find(key, dev, record));
+  // Entries live for the process, and so do their programs.
+  if (program == nullptr && entry.program.compare_exchange_strong(program, made.get())) made->AddRef();
+  return *made;
+}
+
+TableOp::Values TableOp::Launch(const Entry& entry, Signature& signature, pjrt::Device* dev) const {
+  const program::CompiledProgram& program = Compiled(entry, dev);
   RawOutputs raw = Execute(program, signature, dev);
   if (program.num_results() > program.outputs().size()) [[unlikely]] {
     CheckBounds(program, raw.data() + program.outputs().size(), dev);
   }
+  Values values;
+  for (size_t i = 0; i < program.outputs().size(); ++i) {
+    values.push_back(TakeOutput(program, raw, static_cast<int>(i), dev));
+  }
+  if (!values.empty()) device::Timeline::Of(dev->index()).Launched(values[0]);
+  if (CurrentMode() == Mode::kDebug) [[unlikely]] {
+    for (const Ref<program::Value>& value : values) {
+      ThrowIfError(value->Await().Annotate("[" + schema_.name + "] "));
+    }
+  }
+  return values;
+}
 
+TableOp::Values TableOp::Defer(const Entry& entry, Signature& signature, pjrt::Device* dev) const {
+  PlaceNumbers(&signature, dev);
+  c10::SmallVector<Ref<program::Value>, 8> inputs;
+  for (CallInput& input : signature.inputs) inputs.push_back(std::move(input.value));
+  Values values(entry.recorded.outputs.size());
+  ThrowIfError(program::Window::Of(dev).Record(&entry.recorded, inputs.data(), InBackward(),
+                                               values.data()));
+  return values;
+}
+
+void TableOp::Deliver(const Entry& entry, int dev, Values values, torch::jit::Stack* stack) const {
   const size_t first = stack->size() - plans_.size();
   c10::SmallVector<at::Tensor, 4> fresh;
   for (const OutputPlan& plan : entry.outputs) {
     if (plan.output < 0) {
       fresh.emplace_back();
-      continue;
-    }
-    Ref<program::Value> value = TakeOutput(program, raw, plan.output, dev);
-    if (plan.output == 0) device::Timeline::Of(dev->index()).Launched(value);
-    if (CurrentMode() == Mode::kDebug) [[unlikely]] {
-      ThrowIfError(value->Await().Annotate("[" + schema_.name + "] "));
-    }
-    if (plan.argument >= 0) {
+    } else if (plan.argument >= 0) {
       const IValue& v = (*stack)[first + plan.argument];
       const IValue& target = plan.element >= 0 ? v.toListRef()[plan.element] : v;
-      device::SlotOf(*target.unsafeToTensorImpl()).Set(std::move(value));
+      device::SlotOf(*target.unsafeToTensorImpl()).Set(std::move(values[plan.output]));
       fresh.emplace_back();  // keeps positions
     } else {
-      fresh.push_back(Wrap(std::move(value), dev->index(), plan));
+      fresh.push_back(Wrap(std::move(values[plan.output]), dev, plan));
     }
   }
 
@@ -437,11 +495,12 @@ std::vector<at::Tensor> RunDirect(const char* op, const std::vector<DirectArg>& 
     call.def = def;
     call.schema = schema.get();
     call.default_dtype = ToHlo(c10::get_default_dtype_as_scalartype());
+    call.dot_precision = DotPrecision();
     Record(plans, values.data(), signature, &call.args, &program.inputs);
     return program;
   };
-  Ref<program::CompiledProgram> program = device::ValueOrThrow(
-      runtime.programs().Get(KeyOf(signature), dev, record, DotPrecision()));
+  Ref<program::CompiledProgram> program =
+      device::ValueOrThrow(program::ProgramCache::Get().Find(KeyOf(signature), dev, record));
   RawOutputs raw = Execute(*program, signature, dev);
   std::vector<at::Tensor> results;
   for (size_t i = 0; i < program->outputs().size(); ++i) {

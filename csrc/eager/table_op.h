@@ -7,18 +7,20 @@
 #include <ATen/core/ivalue.h>
 #include <c10/core/Storage.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "csrc/eager/signature.h"
 #include "csrc/program/cache.h"
+#include "csrc/program/window.h"
 
 namespace torch_tpu::eager {
 
 // A tensor to make, or a written argument to update, from one program output.
 struct OutputPlan {
-  int output = -1;  // index among the program's outputs; -1: torch returns an undefined tensor
+  int output = -1;  // index among the live outputs; -1: torch returns an undefined tensor
   // Fresh tensors.
   caffe2::TypeMeta dtype;
   c10::SmallVector<int64_t, 5> sizes, strides;
@@ -38,8 +40,9 @@ struct ReturnPlan {
 
 // What a signature stands for: found on a hit, made on a miss.
 struct Entry {
-  std::vector<uint64_t> words;
-  Ref<program::CompiledProgram> program;
+  program::Template recorded;
+  // The call alone as a program; made when it first runs at once.
+  mutable std::atomic<program::CompiledProgram*> program{nullptr};
   std::vector<OutputPlan> outputs;
   std::vector<ReturnPlan> returns;
 };
@@ -54,17 +57,23 @@ class TableOp : public c10::OperatorKernel {
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
 
  private:
+  using Values = c10::SmallVector<Ref<program::Value>, 4>;
+
   // Masks and CPU tensors among `indices`; true when that finished the call.
   bool PrepareIndexing(torch::jit::Stack* stack) const;
   Signature Sign(const c10::IValue* args) const;
   const Entry* Miss(const c10::IValue* args, Signature& signature);
   // Makes the entry's plans and the call's outputs from torch's meta kernels.
-  void PlanOutputs(const c10::IValue* args, Entry* entry, program::Program* program);
-  void Run(const Entry& entry, Signature& signature, torch::jit::Stack* stack);
+  void PlanOutputs(const c10::IValue* args, Entry* entry);
+  // One value per live output: computed at once, or pending in the window.
+  Values Launch(const Entry& entry, Signature& signature, pjrt::Device* device) const;
+  Values Defer(const Entry& entry, Signature& signature, pjrt::Device* device) const;
+  void Deliver(const Entry& entry, int device, Values values, torch::jit::Stack* stack) const;
   // out= of another size is resized first; true when that happened.
   bool ResizeOut(const c10::IValue* args) const;
   void CheckBounds(const program::CompiledProgram& program, PJRT_Buffer* const* extremes,
                    pjrt::Device* device) const;
+  const program::CompiledProgram& Compiled(const Entry& entry, pjrt::Device* device) const;
 
   const ops::OpDef* def_;
   c10::OperatorHandle called_;

@@ -159,6 +159,7 @@ struct Call {
   std::vector<Output> outputs;
   int rng = -1;  // program value index of the u64[2] {seed, offset}; -1: none
   DType default_dtype = DType::kF32;
+  const char* dot_precision = "HIGHEST";  // XLA's precision of f32 dots and convolutions
   bool check_bounds = false;  // debug mode: CheckBounds adds outputs
 };
 

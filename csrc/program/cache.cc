@@ -118,9 +118,17 @@ void CompiledProgram::SetOutputs(std::vector<const hlo::Shape*> outputs) {
   for (const hlo::Shape* shape : outputs_) output_bytes_.push_back(shape->bytes());
 }
 
-StatusOr<Ref<CompiledProgram>> ProgramCache::Get(const Key& key, pjrt::Device* device,
-                                                 const std::function<StatusOr<Program>()>& record,
-                                                 std::string_view dot_precision) {
+namespace {
+std::atomic<ProgramCache*> process_cache{nullptr};
+}
+
+ProgramCache& ProgramCache::Get() { return *process_cache.load(std::memory_order_acquire); }
+void ProgramCache::Set(ProgramCache* cache) {
+  process_cache.store(cache, std::memory_order_release);
+}
+
+StatusOr<Ref<CompiledProgram>> ProgramCache::Find(const Key& key, pjrt::Device* device,
+                                                  const std::function<StatusOr<Program>()>& record) {
   if (device->index() >= CompiledProgram::kMaxDevices) {
     return Unimplemented(StrCat("device index ", device->index(), " is beyond the limit of ",
                                 CompiledProgram::kMaxDevices, " devices in one process"));
@@ -139,7 +147,7 @@ StatusOr<Ref<CompiledProgram>> ProgramCache::Get(const Key& key, pjrt::Device* d
   // One thread makes it; the others wait here and find it made.
   std::lock_guard<std::mutex> lock(program->mutex_);
   if (program->executable(device->index()) == nullptr) {
-    TT_RETURN_IF_ERROR(Fill(*program, key, device, record, dot_precision));
+    TT_RETURN_IF_ERROR(Fill(*program, key, device, record));
   } else {
     Count(Counter::kMemoryHits);
   }
@@ -176,8 +184,7 @@ std::unique_ptr<pjrt::Executable> ProgramCache::FromPayload(CompiledProgram& pro
 }
 
 Status ProgramCache::Fill(CompiledProgram& program, const Key& key, pjrt::Device* device,
-                          const std::function<StatusOr<Program>()>& record,
-                          std::string_view dot_precision) {
+                          const std::function<StatusOr<Program>()>& record) {
   std::string disk_key = fingerprint_;
   disk_key.append(reinterpret_cast<const char*>(key.words.data()), key.words.size() * 8);
   std::unique_ptr<pjrt::Executable> executable;
@@ -194,7 +201,7 @@ Status ProgramCache::Fill(CompiledProgram& program, const Key& key, pjrt::Device
     DiskCache::Lock lock = disk_->Acquire(disk_key);
     if (!lock.waited() || !from_disk()) {
       TT_ASSIGN_OR_RETURN(Program recorded, record());
-      TT_ASSIGN_OR_RETURN(Emitted emitted, Emit(recorded, dot_precision));
+      TT_ASSIGN_OR_RETURN(Emitted emitted, Emit(recorded));
       DumpModule(emitted.text);
       auto start = std::chrono::steady_clock::now();
       auto compiled = device->client().Compile(emitted.text, device);

@@ -36,7 +36,7 @@ class CompiledProgram : public RefCounted<CompiledProgram> {
   const std::vector<ops::BoundsCheck>& checks() const { return checks_; }
   // Live outputs plus two per bounds check.
   size_t num_results() const { return outputs_.size() + 2 * checks_.size(); }
-  // Null until ProgramCache::Get made one for the device.
+  // Null until ProgramCache::Find made one for the device.
   const pjrt::Executable* executable(int device) const {
     return executables_[device].load(std::memory_order_acquire);
   }
@@ -60,10 +60,13 @@ class ProgramCache {
   // `fingerprint`: see Fingerprint below; part of each disk key.
   ProgramCache(std::string fingerprint, std::unique_ptr<DiskCache> disk);
 
+  // The process's cache; set once, before any program is asked for.
+  static ProgramCache& Get();
+  static void Set(ProgramCache* cache);
+
   // Ready to run on `device`. `record` is called on a miss only, on this thread.
-  StatusOr<Ref<CompiledProgram>> Get(const Key& key, pjrt::Device* device,
-                                     const std::function<StatusOr<Program>()>& record,
-                                     std::string_view dot_precision);
+  StatusOr<Ref<CompiledProgram>> Find(const Key& key, pjrt::Device* device,
+                                      const std::function<StatusOr<Program>()>& record);
 
   DiskCache& disk() { return *disk_; }
   int64_t size() const;
@@ -79,7 +82,7 @@ class ProgramCache {
     }
   };
   Status Fill(CompiledProgram& program, const Key& key, pjrt::Device* device,
-              const std::function<StatusOr<Program>()>& record, std::string_view dot_precision);
+              const std::function<StatusOr<Program>()>& record);
   std::unique_ptr<pjrt::Executable> FromPayload(CompiledProgram& program, std::string_view payload,
                                                 pjrt::Device* device);
 

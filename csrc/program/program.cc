@@ -3,9 +3,8 @@
 
 namespace torch_tpu::program {
 
-StatusOr<Emitted> Emit(const Program& program, std::string_view dot_precision) {
+StatusOr<Emitted> Emit(const Program& program) {
   hlo::Builder builder;
-  builder.SetDotPrecision(dot_precision);
   hlo::Values values;
   for (const Input& input : program.inputs) {
     values.push_back(input.kind == Input::Kind::kArgument
@@ -15,6 +14,7 @@ StatusOr<Emitted> Emit(const Program& program, std::string_view dot_precision) {
   Emitted emitted;
   hlo::Values extremes;
   for (const ops::Call& call : program.calls) {
+    builder.SetDotPrecision(call.dot_precision);
     std::vector<ops::BoundsCheck> checks;
     TT_ASSIGN_OR_RETURN(hlo::Values results, ops::Lower(call, builder, values, &checks));
     // A table op of our own (tpu::...) has no schema: its results are whatever the block returned.

@@ -35,6 +35,6 @@ struct Emitted {
 };
 
 // Lowers the whole program. A failure names the op.
-StatusOr<Emitted> Emit(const Program& program, std::string_view dot_precision);
+StatusOr<Emitted> Emit(const Program& program);
 
 }  // namespace torch_tpu::program

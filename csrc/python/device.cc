@@ -17,6 +17,7 @@
 #include "csrc/device/runtime.h"
 #include "csrc/device/stream.h"
 #include "csrc/device/timeline.h"
+#include "csrc/program/window.h"
 #include "csrc/python/bindings.h"
 
 namespace torch_tpu::python {
@@ -76,6 +77,7 @@ py::dict Metrics() {
     out[CounterName(counter)] = Get(counter);
   }
   out["fallbacks"] = Fallbacks();
+  out["flushes"] = program::Window::Flushes();
   return out;
 }
 
@@ -157,7 +159,10 @@ void BindDevice(py::module_& m) {
         [] { device::GetHostAllocator()->reset_accumulated_stats(); });
 
   m.def("_metrics", &Metrics);
-  m.def("_reset_metrics", &ResetCounters);
+  m.def("_reset_metrics", [] {
+    ResetCounters();
+    program::Window::ResetFlushes();
+  });
   m.def("_env_table", &EnvironmentTable);
   m.def("_unknown_env", &UnknownEnv);
 }

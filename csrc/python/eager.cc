@@ -41,6 +41,7 @@ double BenchAdd(py::handle a, py::handle b, int64_t count) {
 }  // namespace
 
 void BindEager(py::module_& m) {
+  eager::InitMode();
   eager::RegisterOpTable();
   m.def("_set_mode", [](const std::string& name) { eager::SetMode(name); });
   m.def("_get_mode", [] { return std::string(eager::ModeName()); });
