@@ -16,14 +16,25 @@ struct Strided {
   int64_t offset = 0;
   bool empty() const;     // has no elements
   int64_t reach() const;  // one past the last element seen; 0 when empty
+  // Dims that are walked, neither of size 1 nor of stride 0, by falling stride.
+  std::vector<int> walked() const;
 };
 
 // One step from the array to the window. The starts are apart from the shape, so that they can
 // become run-time values.
 struct Step {
-  enum Kind { kReshape, kSlice, kPad } kind;
-  hlo::Dims dims;  // kReshape: result dims; kSlice: window extents; kPad: zeros at the end
-  hlo::Dims starts, strides;  // kSlice
+  enum Kind {
+    kReshape,   // to dims
+    kSlice,     // extents in dims
+    kPad,       // zeros at the end: as many as dims says
+    kDiagonal,  // element k of dim `axis` is [starts[0] + k strides[0], starts[1] + k strides[1]]
+                // of the dims that were `axis` and `axis` + 1; gives dims
+  } kind;
+  hlo::Dims dims;
+  hlo::Dims starts = {}, strides = {};  // kSlice, kDiagonal
+  int axis = 0;                         // kDiagonal
+
+  hlo::Dims After(hlo::Dims before) const;  // the dims it gives
 };
 
 // Steps that give the dims of `window` (without size-1 and stride-0 ones) in order of falling

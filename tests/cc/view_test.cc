@@ -121,6 +121,8 @@ TEST(View, Named) {
                  Make(k46, {}, {}, 9),             // [1, 3]
                  Make(k46, {4}, {7}),              // diagonal
                  Make(k46, {3}, {7}, 1),           // diagonal(1)
+                 Make(k46, {2}, {13}, 6),          // [1::2, ::1] diagonal
+                 Make(k46, {3, 2}, {7, 3}),        // a diagonal, and a step along its own dim
                  Make(k46, {20}, {1}, 3),          // flat[3:23]
                  Make(k46, {12}, {2}),             // flat[::2]
                  Make(k46, {4, 2, 3}, {6, 3, 1}),  // unflatten
@@ -235,12 +237,19 @@ TEST(View, SlicesBeforeItReshapes) {
   ASSERT_TRUE(plan.has_value());
   ASSERT_EQ(plan->size(), 1u);
   EXPECT_EQ((*plan)[0].kind, Step::kSlice);
-  // The diagonal of one matrix among many: one row is sliced first, then two dims merge.
+  // Half of each head: the heads are split off before the halves are cut.
+  const auto half = PlanSteps({2048, 4096}, {{2048, 32, 64}, {4096, 128, 1}, 64});
+  ASSERT_TRUE(half.has_value());
+  ASSERT_EQ(half->size(), 2u);
+  EXPECT_EQ((*half)[0].dims, (Dims{2048, 32, 128}));
+  EXPECT_EQ((*half)[1].starts, (Dims{0, 0, 64}));
+  // The diagonal of one matrix among many: it is cut out, and its dims stay apart.
   const auto diagonal = PlanSteps({1000, 512, 512}, {{512}, {513}, 7 * 512 * 512});
   ASSERT_TRUE(diagonal.has_value());
+  ASSERT_EQ(diagonal->size(), 2u);
   EXPECT_EQ((*diagonal)[0].kind, Step::kSlice);
   EXPECT_EQ((*diagonal)[0].dims, (Dims{1, 512, 512}));
-  EXPECT_EQ((*diagonal)[1].dims, (Dims{1, 512 * 512}));
+  EXPECT_EQ((*diagonal)[1].kind, Step::kDiagonal);
 }
 
 // A chain of view ops as torch makes them, starting from the whole base.
