@@ -52,6 +52,33 @@ class Twins {
   std::vector<std::pair<const c10::TensorImpl*, at::Tensor>> twins_;
 };
 
+// ---- rules for ops whose meta kernel is missing or narrower than torch on CPU -----------------------
+
+bool HasMeta(const c10::OperatorHandle& op) {
+  return op.hasKernelForDispatchKey(c10::DispatchKey::Meta) ||
+         op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd) ||
+         op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional) ||
+         op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
+}
+
+// _fused_sgd_ and the like: nothing to infer when every return is a written argument.
+bool OnlyWrites(const c10::FunctionSchema& schema) {
+  for (const c10::Argument& result : schema.returns()) {
+    if (result.alias_info() == nullptr || !result.alias_info()->isWrite()) return false;
+  }
+  return schema.returns().empty();
+}
+
+// _grouped_mm: the meta kernel takes bfloat16 alone, CPU every float dtype.
+void GroupedMm(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  c10::ScalarType dtype = (*stack)[0].toTensor().scalar_type();
+  for (int i : {0, 1}) (*stack)[i] = (*stack)[i].toTensor().to(at::kBFloat16);
+  bool typed = stack->size() > 4 && !(*stack)[4].isNone();
+  if (typed) (*stack)[4] = IValue();
+  op.callBoxed(*stack);
+  (*stack)[0] = (*stack)[0].toTensor().to(dtype);
+}
+
 }  // namespace
 
 std::vector<IValue> RunMeta(const c10::OperatorHandle& op, const IValue* args, size_t count) {
@@ -64,7 +91,12 @@ std::vector<IValue> RunMeta(const c10::OperatorHandle& op, const IValue* args, s
   c10::impl::ExcludeDispatchKeyGuard modes(
       c10::DispatchKeySet(c10::DispatchKey::Python) |
       c10::DispatchKeySet(c10::DispatchKey::PythonTLSSnapshot) | c10::autocast_dispatch_keyset);
-  op.callBoxed(stack);
+  if (!HasMeta(op) && OnlyWrites(op.schema())) return {};
+  if (op.operator_name().name == "aten::_grouped_mm") {
+    GroupedMm(op, &stack);
+  } else {
+    op.callBoxed(stack);
+  }
   return stack;
 }
 

@@ -443,7 +443,7 @@ void TableOp::CheckBounds(const program::CompiledProgram& program, PJRT_Buffer* 
   // Owns all of them first, so that none leaks when one is out of bounds.
   std::vector<pjrt::Buffer> buffers;
   for (size_t i = 0; i < 2 * program.checks().size(); ++i) {
-    buffers.emplace_back(dev, extremes[i], 0);
+    buffers.emplace_back(dev, extremes[i], sizeof(int64_t));
   }
   for (size_t i = 0; i < program.checks().size(); ++i) {
     const ops::BoundsCheck& check = program.checks()[i];
