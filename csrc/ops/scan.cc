@@ -66,19 +66,28 @@ OP("aten::cumprod", {.tolerance = Tolerance::kAccumulate}) {
   return Reshape(Scan("stablehlo.multiply", v, one, dim), x.result().dims);
 }
 
-OPS(({"aten::logcumsumexp", "aten::_logcumsumexp"}),
-    {.tolerance = Tolerance::kAccumulate, .limitation = "real dtypes"}) {
+OPS(({"aten::logcumsumexp", "aten::_logcumsumexp"}), {.tolerance = Tolerance::kAccumulate}) {
   auto [v, dim] = Along(x, ReductionInput(x, "self"));
-  if (hlo::IsComplex(v.dtype())) x.Unsupported("expected a real dtype, got complex. Try: .cpu()");
   if (v.numel() == 0) return Reshape(v, x.result().dims);
-  auto body = [](const Values& p) {
-    Value top = Max(p[0], p[1]), low = Min(p[0], p[1]);
+  hlo::Builder& b = x.builder();
+  const bool complex = hlo::IsComplex(v.dtype());
+  auto body = [&](const Values& p) {
+    auto real = [&](Value z) { return complex ? b.Unary("stablehlo.real", z) : z; };
+    Value top, low;
+    if (complex) {
+      Value first = real(p[0]) >= real(p[1]);
+      top = Select(first, p[0], p[1]);
+      low = Select(first, p[1], p[0]);
+    } else {
+      top = Max(p[0], p[1]);
+      low = Min(p[0], p[1]);
+    }
     // Equal infinities: their difference would be NaN.
-    Value plain = Eq(low, top) & ~IsFinite(low);
+    Value plain = Eq(real(low), real(top)) & ~IsFinite(real(low));
     return Values{Select(plain, top, top + Log1p(Exp(low - top)))};
   };
-  Value init = x.builder().MinValue(v.dtype());
-  Value sums = x.builder().ReduceWindow(Values{v}, Values{init}, Prefixes(v, dim), body)[0];
+  Value init = Convert(b.MinValue(hlo::RealOf(v.dtype())), v.dtype());
+  Value sums = b.ReduceWindow(Values{v}, Values{init}, Prefixes(v, dim), body)[0];
   return Reshape(sums, x.result().dims);
 }
 
