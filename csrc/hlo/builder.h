@@ -4,7 +4,8 @@
 // StableHLO 1.13 and its CHLO know.
 //
 // Not thread safe: one Builder belongs to one thread. Values are handles into their Builder and
-// die with it. A Builder may hand out values of nested regions; using one outside its region throws.
+// die with it. A Builder may hand out values of nested regions; using one outside its region
+// throws.
 #pragma once
 
 #include <functional>
@@ -83,7 +84,8 @@ struct ScatterDims {
   bool indices_are_sorted = false, unique_indices = false;
 };
 
-struct Window {  // one entry per operand dimension; empty vectors mean ones (sizes: required) or zeros (pads)
+struct Window {  // one entry per operand dimension; empty vectors mean ones (sizes: required) or
+                 // zeros (pads)
   Dims sizes, strides, base_dilations, window_dilations, pad_low, pad_high;
 };
 
@@ -103,7 +105,7 @@ class Builder {
   std::string Text() const;
 
   // ---- constants ----------------------------------------------------------------------------
-  Value Constant(DType dtype, double value, const Dims& dims = {});   // splat
+  Value Constant(DType dtype, double value, const Dims& dims = {});      // splat
   Value ConstantInt(DType dtype, int64_t value, const Dims& dims = {});  // splat, exact for 64 bits
   Value ConstantArray(DType dtype, const std::vector<int64_t>& values);  // 1-D integers or bools
   Value Iota(DType dtype, const Dims& dims, int dim);
@@ -112,24 +114,26 @@ class Builder {
   Value MaxValue(DType dtype, const Dims& dims = {});
 
   // ---- elementwise (named by StableHLO / CHLO op) ---------------------------------------------
-  // `op` is the mnemonic with dialect: "stablehlo.exponential", "chlo.erf". Same shape and dtype out
-  // unless the op says otherwise (is_finite, real, imag, abs of complex, chlo.is_inf ...).
+  // `op` is the mnemonic with dialect: "stablehlo.exponential", "chlo.erf". Same shape and dtype
+  // out unless the op says otherwise (is_finite, real, imag, abs of complex, chlo.is_inf ...).
   Value Unary(std::string_view op, Value x);
   // Operands must agree in shape and dtype; a rank-0 operand is broadcast.
   Value Binary(std::string_view op, Value a, Value b);
-  Value Compare(Value a, Value b, Direction direction);  // floats: IEEE (NaN compares false, kNe true)
+  Value Compare(Value a, Value b,
+                Direction direction);  // floats: IEEE (NaN compares false, kNe true)
   Value Select(Value pred, Value on_true, Value on_false);  // pred may be rank 0; branches too
   Value Clamp(Value lo, Value x, Value hi);
-  Value Convert(Value x, DType dtype);   // value conversion; float->int truncates; to i1 means != 0
-  Value BitcastConvert(Value x, DType dtype);  // StableHLO rule: a width change adds/removes the last dim
+  Value Convert(Value x, DType dtype);  // value conversion; float->int truncates; to i1 means != 0
+  Value BitcastConvert(Value x,
+                       DType dtype);  // StableHLO rule: a width change adds/removes the last dim
   Value ReducePrecision(Value x, int exponent_bits, int mantissa_bits);
   Value Complex(Value re, Value im);
 
   // ---- shape ----------------------------------------------------------------------------------
-  Value Reshape(Value x, const Dims& dims);       // no-op when equal
+  Value Reshape(Value x, const Dims& dims);           // no-op when equal
   Value Transpose(Value x, const Dims& permutation);  // no-op when identity
   Value BroadcastInDim(Value x, const Dims& dims, const Dims& broadcast_dimensions);
-  Value BroadcastTo(Value x, const Dims& dims);   // numpy rule: aligns trailing dims
+  Value BroadcastTo(Value x, const Dims& dims);  // numpy rule: aligns trailing dims
   Value Slice(Value x, const Dims& start, const Dims& limit, const Dims& strides = {});
   Value SliceDim(Value x, int dim, int64_t start, int64_t limit, int64_t stride = 1);
   Value DynamicSlice(Value x, const Values& starts, const Dims& sizes);  // starts: rank-0 integers
@@ -148,32 +152,38 @@ class Builder {
   // Variadic: body takes 2n rank-0 values (accumulators, elements), yields n.
   Values Reduce(const Values& xs, const Values& inits, const Dims& dims, const Body& body);
   Value ReduceWindow(std::string_view op, Value x, Value init, const Window& window);
-  Values ReduceWindow(const Values& xs, const Values& inits, const Window& window, const Body& body);
+  Values ReduceWindow(const Values& xs, const Values& inits, const Window& window,
+                      const Body& body);
   Value SelectAndScatter(Value operand, Value source, Value init, const Window& window,
                          Direction select, std::string_view scatter_op);
   // Stable when asked. `less` takes 2n values (a0, b0, a1, b1, ...) and yields one i1.
   Values Sort(const Values& xs, int dim, bool stable, const Body& less);
 
-  // ---- contractions ------------------------------------------------------------------------------
-  // Emitted canonically: explicit transposes so that batch dims lead, lhs contracts its last dim and
-  // rhs its first non-batch one. Result [batch..., lhs free..., rhs free...] of type `result`
+  // ---- contractions
+  // ------------------------------------------------------------------------------ Emitted
+  // canonically: explicit transposes so that batch dims lead, lhs contracts its last dim and rhs
+  // its first non-batch one. Result [batch..., lhs free..., rhs free...] of type `result`
   // (kInvalid: f32 accumulation for f16/bf16, rounded back to the operands' type).
   // f32 operands are multiplied at `precision` "HIGHEST" unless SetDotPrecision says otherwise.
   Value Dot(Value lhs, Value rhs, const DotDims& dims, DType result = DType::kInvalid);
-  Value Convolution(Value input, Value kernel, const ConvDims& dims, DType result = DType::kInvalid);
+  Value Convolution(Value input, Value kernel, const ConvDims& dims,
+                    DType result = DType::kInvalid);
   // "DEFAULT", "HIGH" or "HIGHEST" for the dots and convolutions that follow (f32 operands only).
   void SetDotPrecision(std::string_view precision);
 
-  // ---- control, linear algebra, the rest -----------------------------------------------------------
+  // ---- control, linear algebra, the rest
+  // -----------------------------------------------------------
   Values While(const Values& init, const Body& condition, const Body& body);
-  Values If(Value pred, const std::function<Values()>& on_true, const std::function<Values()>& on_false);
+  Values If(Value pred, const std::function<Values()>& on_true,
+            const std::function<Values()>& on_false);
   Values Case(Value index, const std::vector<std::function<Values()>>& branches);
   Value Cholesky(Value x, bool lower);
   Value TriangularSolve(Value a, Value b, bool left_side, bool lower, bool unit_diagonal,
                         std::string_view transpose_a);  // "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"
   Value Fft(Value x, std::string_view type, const Dims& lengths);  // "FFT","IFFT","RFFT","IRFFT"
   Values OptimizationBarrier(const Values& xs);
-  Values CustomCall(std::string_view target, const Values& operands, const std::vector<Shape>& results,
+  Values CustomCall(std::string_view target, const Values& operands,
+                    const std::vector<Shape>& results,
                     std::string_view attributes);  // attributes: generic-form text, may be empty
 
  private:
@@ -182,78 +192,6 @@ class Builder {
   Impl* impl_;
 };
 
-// ---- operator syntax ----------------------------------------------------------------------------------
-// Same dtype on both sides; a rank-0 side is broadcast. A C++ number takes the other side's dtype.
-Value operator+(Value a, Value b);
-Value operator-(Value a, Value b);
-Value operator*(Value a, Value b);
-Value operator/(Value a, Value b);  // integers: truncates
-Value operator-(Value x);
-Value operator+(Value a, double b);
-Value operator-(Value a, double b);
-Value operator*(Value a, double b);
-Value operator/(Value a, double b);
-Value operator+(double a, Value b);
-Value operator-(double a, Value b);
-Value operator*(double a, Value b);
-Value operator/(double a, Value b);
-Value operator&(Value a, Value b);  // integers and i1
-Value operator|(Value a, Value b);
-Value operator^(Value a, Value b);
-Value operator~(Value x);
-// Comparisons give i1.
-Value operator<(Value a, Value b);
-Value operator<=(Value a, Value b);
-Value operator>(Value a, Value b);
-Value operator>=(Value a, Value b);
-Value Eq(Value a, Value b);
-Value Ne(Value a, Value b);
-Value Eq(Value a, double b);
-Value Ne(Value a, double b);
-Value operator<(Value a, double b);
-Value operator<=(Value a, double b);
-Value operator>(Value a, double b);
-Value operator>=(Value a, double b);
-
-// Short names for the common elementwise ops.
-Value Abs(Value x);
-Value Sign(Value x);
-Value Exp(Value x);
-Value Expm1(Value x);
-Value Log(Value x);
-Value Log1p(Value x);
-Value Sqrt(Value x);
-Value Rsqrt(Value x);
-Value Sin(Value x);
-Value Cos(Value x);
-Value Tanh(Value x);
-Value Logistic(Value x);
-Value Floor(Value x);
-Value Ceil(Value x);
-Value RoundEven(Value x);
-Value Erf(Value x);
-Value IsNan(Value x);      // i1; false for non-floats
-Value IsFinite(Value x);   // i1; true for non-floats
-Value Pow(Value a, Value b);
-Value Rem(Value a, Value b);  // sign of the dividend (C fmod)
-Value Max(Value a, Value b);  // NaN wins, as torch.maximum
-Value Min(Value a, Value b);
-Value Select(Value pred, Value on_true, Value on_false);
-Value Convert(Value x, DType dtype);
-Value Reshape(Value x, const Dims& dims);
-Value Transpose(Value x, const Dims& permutation);
-Value BroadcastTo(Value x, const Dims& dims);
-// Constants shaped and typed like x.
-Value Like(Value x, double value);
-Value ZerosLike(Value x);
-Value OnesLike(Value x);
-// Sums and extrema over dims; accumulates f16/bf16 in f32 and gives f32 then (the caller rounds once).
-Value Sum(Value x, const Dims& dims, bool keepdim = false);
-Value MaxReduce(Value x, const Dims& dims, bool keepdim = false);  // NaN wins
-Value MinReduce(Value x, const Dims& dims, bool keepdim = false);
-Value AllReduceAnd(Value pred, const Dims& dims, bool keepdim = false);
-Value AnyReduceOr(Value pred, const Dims& dims, bool keepdim = false);
-// Puts back dims of size 1 that a reduction dropped.
-Value Unsqueeze(Value x, const Dims& dims);  // positions in the result
-
 }  // namespace torch_tpu::hlo
+
+#include "csrc/hlo/operators.h"  // a Value is of little use without its operators

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operator syntax and short names.
+#include "csrc/hlo/operators.h"
+
 #include <algorithm>
 
 #include "csrc/hlo/builder_impl.h"

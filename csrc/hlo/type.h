@@ -32,14 +32,15 @@ enum class DType : uint8_t {
   kF8E5M2,
 };
 
-std::string_view Name(DType dtype);  // StableHLO spelling: "i1", "ui8", "i64", "bf16", "complex<f32>"
-int64_t ByteSize(DType dtype);       // bytes of one element; i1 is one byte, as in torch
-bool IsFloat(DType dtype);           // f8, f16, bf16, f32, f64
+std::string_view Name(
+    DType dtype);               // StableHLO spelling: "i1", "ui8", "i64", "bf16", "complex<f32>"
+int64_t ByteSize(DType dtype);  // bytes of one element; i1 is one byte, as in torch
+bool IsFloat(DType dtype);      // f8, f16, bf16, f32, f64
 bool IsComplex(DType dtype);
-bool IsInteger(DType dtype);         // signed and unsigned, not i1
-bool IsSigned(DType dtype);          // signed integers, floats, complex
-DType RealOf(DType dtype);           // c64 -> f32, c128 -> f64, else itself
-DType ComplexOf(DType dtype);        // f64/c128 -> c128, else c64
+bool IsInteger(DType dtype);   // signed and unsigned, not i1
+bool IsSigned(DType dtype);    // signed integers, floats, complex
+DType RealOf(DType dtype);     // c64 -> f32, c128 -> f64, else itself
+DType ComplexOf(DType dtype);  // f64/c128 -> c128, else c64
 // The type torch computes in ("opmath"): f16, bf16 and f8 -> f32, else itself.
 DType ComputeType(DType dtype);
 // torch.result_type of two tensors of equal category (no wrapped numbers).
