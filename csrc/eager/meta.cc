@@ -6,6 +6,8 @@
 #include <ATen/ops/empty_strided.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace torch_tpu::eager {
@@ -69,6 +71,18 @@ bool OnlyWrites(const c10::FunctionSchema& schema) {
   return schema.returns().empty();
 }
 
+// Gradients that output_mask leaves out are undefined; some meta kernels (batch norm) give them.
+void ApplyOutputMask(const c10::FunctionSchema& schema, const IValue* args, size_t count,
+                     torch::jit::Stack* results) {
+  std::optional<int> position = schema.argumentIndexWithName("output_mask");
+  if (!position || static_cast<size_t>(*position) >= count) return;
+  const c10::List<bool> mask = args[*position].toBoolList();
+  for (size_t i = 0; i < std::min(mask.size(), results->size()); ++i) {
+    const bool fresh = schema.returns()[i].alias_info() == nullptr;
+    if (fresh && !mask.get(i) && (*results)[i].isTensor()) (*results)[i] = at::Tensor();
+  }
+}
+
 // _grouped_mm: the meta kernel takes bfloat16 alone, CPU every float dtype.
 void GroupedMm(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   c10::ScalarType dtype = (*stack)[0].toTensor().scalar_type();
@@ -97,6 +111,7 @@ std::vector<IValue> RunMeta(const c10::OperatorHandle& op, const IValue* args, s
   } else {
     op.callBoxed(stack);
   }
+  ApplyOutputMask(op.schema(), args, count, &stack);
   return stack;
 }
 
