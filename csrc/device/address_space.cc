@@ -58,6 +58,14 @@ class Range {
     free_[ClassOf(bytes)].push_back(reinterpret_cast<uintptr_t>(address));
   }
 
+  void SetOwner(uintptr_t address, void* owner) {
+    if (owners_ != nullptr) owners_[(address - begin_) / kMinBytes] = owner;
+  }
+
+  void* Owner(uintptr_t address) const {
+    return owners_ != nullptr ? owners_[(address - begin_) / kMinBytes] : nullptr;
+  }
+
   bool Contains(uintptr_t address) const {
     uintptr_t begin = published_.load(std::memory_order_acquire);
     return begin != 0 && address >= begin && address < begin + size_;
@@ -67,9 +75,14 @@ class Range {
   void Reserve() {
     // Less when a limit on virtual memory forbids more.
     for (size_ = size_t{1} << 43; size_ >= size_t{1} << 32; size_ >>= 1) {
-      void* p = ::mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      void* p =
+          ::mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       if (p == MAP_FAILED) continue;
       begin_ = next_ = reinterpret_cast<uintptr_t>(p);
+      // Pages come as they are touched. Without the table (a limit on memory) only OwnerOf fails.
+      void* table = ::mmap(nullptr, size_ / kMinBytes * sizeof(void*), PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      if (table != MAP_FAILED) owners_ = static_cast<void**>(table);
       published_.store(begin_, std::memory_order_release);
       return;
     }
@@ -81,6 +94,7 @@ class Range {
   std::mutex mutex_;
   uintptr_t begin_ = 0, next_ = 0;
   size_t size_ = 0;
+  void** owners_ = nullptr;  // one per kMinBytes of the range
   std::atomic<uintptr_t> published_{0};
   std::vector<uintptr_t> free_[kClasses];
 };
@@ -95,6 +109,15 @@ Range& RangeOf(int device) {
 void* AllocateAddress(int device, size_t bytes) { return RangeOf(device).Allocate(bytes); }
 
 void FreeAddress(int device, void* address, size_t bytes) { RangeOf(device).Free(address, bytes); }
+
+void SetOwner(int device, void* address, void* owner) {
+  RangeOf(device).SetOwner(reinterpret_cast<uintptr_t>(address), owner);
+}
+
+void* OwnerOf(const void* address) {
+  const int device = DeviceOfReservedAddress(address);
+  return device < 0 ? nullptr : RangeOf(device).Owner(reinterpret_cast<uintptr_t>(address));
+}
 
 int DeviceOfReservedAddress(const void* address) {
   for (int device = 0; device < program::CompiledProgram::kMaxDevices; ++device) {

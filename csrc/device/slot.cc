@@ -12,6 +12,7 @@ namespace {
 
 void DeleteSlot(void* context) {
   auto* slot = static_cast<Slot*>(context);
+  SetOwner(slot->device(), slot->address(), nullptr);
   FreeAddress(slot->device(), slot->address(), slot->bytes());
   delete slot;
 }
@@ -21,6 +22,7 @@ void DeleteSlot(void* context) {
 c10::DataPtr MakeSlot(int device, size_t bytes) {
   void* address = AllocateAddress(device, bytes);
   auto* slot = new Slot(device, bytes, address);
+  SetOwner(device, address, slot);
   return {address, slot, &DeleteSlot,
           c10::Device(c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(device))};
 }
@@ -28,19 +30,22 @@ c10::DataPtr MakeSlot(int device, size_t bytes) {
 c10::Storage MakeStorage(int device, size_t bytes, Ref<program::Value> value) {
   c10::DataPtr data = MakeSlot(device, bytes);
   static_cast<Slot*>(data.get_context())->Set(std::move(value));
-  return c10::Storage(c10::make_intrusive<c10::StorageImpl>(
-      c10::StorageImpl::use_byte_size_t(), bytes, std::move(data), GetAllocator(),
-      /*resizable=*/true));
+  return c10::Storage(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(),
+                                                            bytes, std::move(data), GetAllocator(),
+                                                            /*resizable=*/true));
 }
 
 Slot* SlotOf(const c10::StorageImpl& storage) {
   const c10::DataPtr& data = storage.data_ptr();
-  if (data.get_deleter() != &DeleteSlot) return nullptr;
-  return static_cast<Slot*>(data.get_context());
+  if (data.get_deleter() == &DeleteSlot) [[likely]]
+    return static_cast<Slot*>(data.get_context());
+  // A tensor that torch made from the bare address of a live storage.
+  return static_cast<Slot*>(OwnerOf(data.get()));
 }
 
 Slot& SlotOf(const c10::TensorImpl& tensor) {
-  Slot* slot = tensor.has_storage() ? SlotOf(*tensor.unsafe_storage().unsafeGetStorageImpl()) : nullptr;
+  Slot* slot =
+      tensor.has_storage() ? SlotOf(*tensor.unsafe_storage().unsafeGetStorageImpl()) : nullptr;
   TORCH_CHECK(slot != nullptr,
               "tpu: expected a tensor with tpu storage, got one whose memory belongs to something "
               "else. Try: tensor.cpu().to('tpu').");

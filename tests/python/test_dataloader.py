@@ -47,11 +47,13 @@ def test_workers_that_persist():
 
 
 def test_generator_on_the_device_shuffles():
-    g = torch.Generator(device="tpu").manual_seed(1)
-    order = list(RandomSampler(range(20), generator=g))
-    assert sorted(order) == list(range(20)) and order != list(range(20))
-    again = list(RandomSampler(range(20), generator=torch.Generator(device="tpu").manual_seed(1)))
-    assert order == again
+    def order():
+        g = torch.Generator(device="tpu").manual_seed(1)
+        with torch.device("tpu"):  # as with CUDA, the permutation is made where the generator is
+            return list(RandomSampler(range(20), generator=g))
+
+    assert sorted(order()) == list(range(20)) and order() != list(range(20))
+    assert order() == order()
 
 
 def test_tensors_of_the_device_in_a_dataset():

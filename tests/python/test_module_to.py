@@ -8,7 +8,7 @@ import torch
 def make_model() -> torch.nn.Module:
     torch.manual_seed(0)
     return torch.nn.Sequential(
-        torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 2)
+        torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2)
     )
 
 
@@ -53,7 +53,7 @@ def test_an_optimizer_built_before_the_move(make_optimizer):
         expected = step(expected_model, expected_optimizer, "cpu")
         assert step(model, optimizer, "tpu") == pytest.approx(expected, rel=1e-4)
     for a, b in zip(model.parameters(), expected_model.parameters(), strict=True):
-        torch.testing.assert_close(a.cpu(), b, rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(a.cpu(), b, rtol=1e-4, atol=1e-5)
 
 
 def test_gradients_move_too():
@@ -78,7 +78,7 @@ def test_there_and_back():
 def test_dtype_and_device_at_once():
     model = make_model().to("tpu", torch.bfloat16)
     assert {p.dtype for p in model.parameters()} == {torch.bfloat16}
-    assert model[2].num_batches_tracked.dtype == torch.int64
+    assert model[0].num_batches_tracked.dtype == torch.int64
     assert model(torch.ones(3, 4, device="tpu", dtype=torch.bfloat16)).dtype == torch.bfloat16
 
 
