@@ -368,8 +368,16 @@ const program::CompiledProgram& TableOp::Compiled(const Entry& entry, pjrt::Devi
   key.words = entry.recorded.words;
   key.hash = HashWords(key.words.data(), key.words.size());
   auto record = [&]() -> StatusOr<program::Program> { return entry.recorded.Alone(); };
+  program::Outcome outcome;
   Ref<program::CompiledProgram> made =
       device::ValueOrThrow(program::ProgramCache::Get().Find(key, dev, record));
+  if (program::Explain::on()) {
+    std::string line = program::Explain::CurrentLine();
+    program::Explain::Add({CurrentMode() == Mode::kDebug ? "debug" : "strict", outcome.name(), 1,
+                           static_cast<int>(entry.recorded.inputs.size()),
+                           static_cast<int>(entry.recorded.live.size()), outcome.milliseconds(),
+                           {{schema_.name, 1}}, line, line});
+  }
   // Entries live for the process, and so do their programs.
   if (program == nullptr && entry.program.compare_exchange_strong(program, made.get())) made->AddRef();
   return *made;

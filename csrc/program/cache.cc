@@ -101,10 +101,16 @@ std::string CpuIdentity() {
   return identity;
 }
 
-void DumpModule(const std::string& text) {
+// "aten__add.Tensor-0123456789abcdef.mlir"; a window of several calls is named by its length.
+void DumpModule(const Program& program, const std::string& text) {
   std::string folder = GetEnv("TORCH_TPU_DUMP_DIR");
   if (folder.empty()) return;
-  std::ofstream(StrCat(folder, "/", Sha256Hex(text).substr(0, 16), ".mlir")) << text;
+  std::string name = program.calls.size() == 1 ? program.calls[0].def->name
+                                               : StrCat("window_", program.calls.size());
+  for (char& c : name) {
+    if (c == ':') c = '_';
+  }
+  std::ofstream(StrCat(folder, "/", name, "-", Sha256Hex(text).substr(0, 16), ".mlir")) << text;
 }
 
 }  // namespace
@@ -202,7 +208,7 @@ Status ProgramCache::Fill(CompiledProgram& program, const Key& key, pjrt::Device
     if (!lock.waited() || !from_disk()) {
       TT_ASSIGN_OR_RETURN(Program recorded, record());
       TT_ASSIGN_OR_RETURN(Emitted emitted, Emit(recorded));
-      DumpModule(emitted.text);
+      DumpModule(recorded, emitted.text);
       auto start = std::chrono::steady_clock::now();
       auto compiled = device->client().Compile(emitted.text, device);
       Count(Counter::kCompileMicros, std::chrono::duration_cast<std::chrono::microseconds>(

@@ -144,6 +144,10 @@ Status Window::Record(const Template* call, const Ref<Value>* inputs, bool conti
   CloseReason reason;
   if (CutBefore(call, &reason) && !nodes_.empty()) TT_RETURN_IF_ERROR(CloseLocked(reason));
 
+  if (Explain::on()) [[unlikely]] {
+    lines_.resize(nodes_.size());
+    lines_.push_back(Explain::CurrentLine());
+  }
   nodes_.push_back({call, static_cast<uint32_t>(operands_.size()), static_cast<uint32_t>(values_.size())});
   words_.push_back(reinterpret_cast<uintptr_t>(call));
   for (size_t i = 0; i < call->inputs.size(); ++i) {
@@ -200,7 +204,9 @@ Status Window::CloseLocked(CloseReason reason) {
       break;
     }
   }
+  Outcome outcome;
   Status status = live.empty() ? OkStatus() : Launch(live, donated_to);
+  if (Explain::on()) [[unlikely]] ExplainClose(reason, live.size(), outcome);
   if (!status.ok()) {
     for (const Ref<Value>& value : values_) {
       if (value->state_.load() != Value::State::kPending) continue;
@@ -209,6 +215,7 @@ Status Window::CloseLocked(CloseReason reason) {
     }
   }
   nodes_.clear();
+  lines_.clear();
   operands_.clear();
   words_.clear();
   externals_.clear();
@@ -256,6 +263,32 @@ StatusOr<Ref<CompiledProgram>> Window::Compiled(const std::vector<int>& live,
   plans.push_back({words_, program});
   words_.resize(recorded);
   return program;
+}
+
+void Window::ExplainClose(CloseReason reason, size_t live, const Outcome& outcome) const {
+  ExplainRecord record;
+  record.reason = CloseReasonName(reason);
+  record.outcome = outcome.name();
+  record.milliseconds = outcome.milliseconds();
+  record.ops = static_cast<int>(nodes_.size());
+  record.inputs = static_cast<int>(externals_.size());
+  record.outputs = static_cast<int>(live);
+  for (const Node& node : nodes_) {
+    const std::string& name = node.call->call.schema->name;
+    auto place = std::find_if(record.op_counts.begin(), record.op_counts.end(),
+                              [&](const auto& entry) { return entry.first == name; });
+    if (place == record.op_counts.end()) {
+      record.op_counts.emplace_back(name, 1);
+    } else {
+      ++place->second;
+    }
+  }
+  for (const std::string& line : lines_) {
+    if (line.empty()) continue;
+    if (record.first_line.empty()) record.first_line = line;
+    record.last_line = line;
+  }
+  Explain::Add(std::move(record));
 }
 
 Program Window::Build(const std::vector<int>& live, const std::vector<int>& donated_to) const {

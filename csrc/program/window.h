@@ -16,6 +16,7 @@
 #include "csrc/base/ref.h"
 #include "csrc/base/status.h"
 #include "csrc/program/cache.h"
+#include "csrc/program/explain.h"
 #include "csrc/program/value.h"
 
 namespace torch_tpu::program {
@@ -77,6 +78,7 @@ class Window {
   Status Launch(const std::vector<int>& live, const std::vector<int>& donated_to);
   StatusOr<Ref<CompiledProgram>> Compiled(const std::vector<int>& live,
                                           const std::vector<int>& donated_to);
+  void ExplainClose(CloseReason reason, size_t live, const Outcome& outcome) const;
   Program Build(const std::vector<int>& live, const std::vector<int>& donated_to) const;
   Key ContentKey(const std::vector<int>& live, const std::vector<int>& donated_to) const;
   int External(const Ref<Value>& value);
@@ -90,6 +92,7 @@ class Window {
   std::vector<int32_t> operands_;
   std::vector<Ref<Value>> externals_;
   std::vector<Ref<Value>> values_;  // outputs of all nodes; one reference each
+  std::vector<std::string> lines_;  // of each node, while explaining
   std::vector<uint64_t> words_;     // templates and operands: the key so far
   int64_t bytes_ = 0;
 

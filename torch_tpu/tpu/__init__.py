@@ -26,6 +26,7 @@ from torch_tpu.tpu.devices import (
     set_device,
     synchronize,
 )
+from torch_tpu.tpu.explain import explain
 from torch_tpu.tpu.memory import (
     empty_cache,
     host_memory_stats,
@@ -93,6 +94,7 @@ __all__ = [
     "device_of",
     "eager_mode",
     "empty_cache",
+    "explain",
     "get_amp_supported_dtype",
     "get_device_capability",
     "get_device_name",
