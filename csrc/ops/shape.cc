@@ -140,8 +140,7 @@ OP("aten::repeat", {.tolerance = Tolerance::kExact}) {
   return Reshape(x.builder().BroadcastInDim(self, wide, positions), x.result().dims);
 }
 
-OPS(({"aten::clone", "aten::lift", "aten::lift_fresh_copy", "aten::alias_copy",
-      "aten::detach_copy"}),
+OPS(({"aten::lift_fresh_copy", "aten::alias_copy", "aten::detach_copy"}),
     {.tolerance = Tolerance::kExact}) {
   return x.tensor("self");
 }

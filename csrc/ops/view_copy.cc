@@ -38,7 +38,7 @@ Values Split(Value self, const Dims& sizes, int dim) {
 
 // Same elements in row-major order: the meta kernel has worked out the sizes.
 OPS(({"aten::view_copy", "aten::_reshape_copy", "aten::squeeze_copy", "aten::squeeze_copy.dim",
-      "aten::squeeze_copy.dims", "aten::unsqueeze_copy", "aten::_unsafe_view"}),
+      "aten::squeeze_copy.dims", "aten::unsqueeze_copy"}),
     {.tolerance = Tolerance::kExact}) {
   return Reshape(x.tensor("self"), x.result().dims);
 }
@@ -156,13 +156,12 @@ OP("aten::view_as_complex_copy", {.tolerance = Tolerance::kExact}) {
                    Reshape(b.SliceDim(self, last, 1, 2), x.result().dims));
 }
 
-OPS(({"aten::split_with_sizes_copy", "aten::unsafe_split_with_sizes"}),
-    {.tolerance = Tolerance::kExact}) {
+OPS(({"aten::split_with_sizes_copy"}), {.tolerance = Tolerance::kExact}) {
   Value self = x.tensor("self");
   return Split(self, x.ints("split_sizes"), Dim(x, "dim", self.rank()));
 }
 
-OPS(({"aten::split_copy.Tensor", "aten::unsafe_split.Tensor"}), {.tolerance = Tolerance::kExact}) {
+OPS(({"aten::split_copy.Tensor"}), {.tolerance = Tolerance::kExact}) {
   Value self = x.tensor("self");
   int dim = Dim(x, "dim", self.rank());
   int64_t piece = x.integer("split_size"), size = self.dim(dim);
