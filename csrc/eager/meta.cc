@@ -93,6 +93,15 @@ void GroupedMm(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   (*stack)[0] = (*stack)[0].toTensor().to(dtype);
 }
 
+// The meta kernel of the LSTM cell looks into absent biases: it is shown present ones.
+void AddLstmBiases(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  if (op.operator_name().name != "aten::_thnn_fused_lstm_cell") return;
+  const IValue& bias = (*stack)[3];
+  if (bias.isTensor() && bias.toTensor().defined()) return;
+  const at::Tensor& gates = (*stack)[0].toTensor();
+  (*stack)[3] = (*stack)[4] = at::empty_strided({gates.size(1)}, {1}, gates.options());
+}
+
 }  // namespace
 
 std::vector<IValue> RunMeta(const c10::OperatorHandle& op, const IValue* args, size_t count) {
@@ -100,6 +109,7 @@ std::vector<IValue> RunMeta(const c10::OperatorHandle& op, const IValue* args, s
   torch::jit::Stack stack;
   stack.reserve(count);
   for (size_t i = 0; i < count; ++i) stack.push_back(twins.Of(args[i]));
+  AddLstmBiases(op, &stack);
   // Below autograd and autocast, and outside whatever mode the caller is in.
   at::AutoDispatchBelowADInplaceOrView guard;
   c10::impl::ExcludeDispatchKeyGuard modes(
