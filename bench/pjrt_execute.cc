@@ -43,8 +43,8 @@ int main(int argc, char** argv) {
   auto add = Require(client->Compile(kAdd, device));
   const std::vector<float> data(16, 1.0f);
   const torch_tpu::hlo::Shape shape{torch_tpu::hlo::DType::kF32, {4, 4}};
-  Buffer x = Require(client->FromHost(data.data(), shape, nullptr,
-                                      torch_tpu::pjrt::HostSemantics::kCopy, device));
+  Buffer x = Require(
+      client->FromHost(data.data(), shape, nullptr, torch_tpu::pjrt::HostSemantics::kCopy, device));
   PJRT_Buffer* arguments[] = {x.raw(), x.raw()};
 
   std::vector<double> rounds(argc > 2 ? std::atoi(argv[2]) : 15);

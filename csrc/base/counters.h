@@ -10,12 +10,12 @@
 namespace torch_tpu {
 
 enum class Counter : int {
-  kDispatches,     // calls of a table op that reached us
-  kCompiles,       // programs compiled by the plugin
-  kMemoryHits,     // programs found in memory
-  kDiskHits,       // programs loaded from the disk cache
-  kExecutions,     // PJRT executions
-  kHostReads,      // reads that waited for the device
+  kDispatches,  // calls of a table op that reached us
+  kCompiles,    // programs compiled by the plugin
+  kMemoryHits,  // programs found in memory
+  kDiskHits,    // programs loaded from the disk cache
+  kExecutions,  // PJRT executions
+  kHostReads,   // reads that waited for the device
   kBytesToDevice,
   kBytesToHost,
   kCompileMicros,  // wall time spent compiling, microseconds

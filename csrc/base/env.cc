@@ -15,10 +15,13 @@ const std::vector<EnvVar>& EnvTable() {
       {"TORCH_TPU_MODE", "strict", "Eager mode at start: strict, debug or defer_and_fuse."},
       {"TORCH_TPU_LAUNCH_BLOCKING", "0", "1 means debug mode: wait and check after each op."},
       {"TORCH_TPU_DEFER_AND_FUSE", "0", "1 means the eager mode defer_and_fuse."},
-      {"TORCH_TPU_FALLBACK", "warn", "An op without a lowering: warn (run on CPU), silent, or error."},
-      {"TORCH_TPU_CACHE_DIR", "", "Folder of the compile cache; empty: torch_tpu in the user's cache folder."},
+      {"TORCH_TPU_FALLBACK", "warn",
+       "An op without a lowering: warn (run on CPU), silent, or error."},
+      {"TORCH_TPU_CACHE_DIR", "",
+       "Folder of the compile cache; empty: torch_tpu in the user's cache folder."},
       {"TORCH_TPU_CACHE", "1", "0 turns the disk cache off."},
-      {"TORCH_TPU_DUMP_DIR", "", "Folder to which each compiled module's StableHLO text is written."},
+      {"TORCH_TPU_DUMP_DIR", "",
+       "Folder to which each compiled module's StableHLO text is written."},
   };
   return kTable;
 }

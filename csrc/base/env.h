@@ -18,7 +18,7 @@ struct EnvVar {
 const std::vector<EnvVar>& EnvTable();
 // The variable's value, or its fallback. Aborts in debug builds when the name is not in the table.
 std::string GetEnv(const char* name);
-int64_t GetEnvInt(const char* name);   // fallback when unset or not a number
+int64_t GetEnvInt(const char* name);  // fallback when unset or not a number
 // Names of TORCH_TPU_* variables in the environment that the table lacks.
 std::vector<std::string> UnknownEnv();
 

@@ -94,16 +94,15 @@ class [[nodiscard]] StatusOr {
 #define TT_CONCAT_INNER(a, b) a##b
 #define TT_CONCAT(a, b) TT_CONCAT_INNER(a, b)
 
-#define TT_RETURN_IF_ERROR(expr)                      \
-  do {                                                \
-    ::torch_tpu::Status tt_status = (expr);           \
-    if (!tt_status.ok()) return tt_status;            \
+#define TT_RETURN_IF_ERROR(expr)            \
+  do {                                      \
+    ::torch_tpu::Status tt_status = (expr); \
+    if (!tt_status.ok()) return tt_status;  \
   } while (false)
 
-#define TT_ASSIGN_OR_RETURN(lhs, expr)                            \
-  auto TT_CONCAT(tt_or_, __LINE__) = (expr);                      \
-  if (!TT_CONCAT(tt_or_, __LINE__).ok())                          \
-    return TT_CONCAT(tt_or_, __LINE__).status();                  \
+#define TT_ASSIGN_OR_RETURN(lhs, expr)                                                \
+  auto TT_CONCAT(tt_or_, __LINE__) = (expr);                                          \
+  if (!TT_CONCAT(tt_or_, __LINE__).ok()) return TT_CONCAT(tt_or_, __LINE__).status(); \
   lhs = std::move(TT_CONCAT(tt_or_, __LINE__)).value()
 
 #include <sstream>

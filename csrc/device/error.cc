@@ -8,14 +8,10 @@ namespace torch_tpu::device {
 void Throw(const Status& status) {
   const std::string& message = status.message();
   switch (status.code()) {
-    case Code::kResourceExhausted:
-      TORCH_CHECK_WITH(OutOfMemoryError, false, message);
-    case Code::kOutOfRange:
-      TORCH_CHECK_INDEX(false, message);
-    case Code::kUnimplemented:
-      TORCH_CHECK_NOT_IMPLEMENTED(false, message);
-    default:
-      TORCH_CHECK(false, message);
+    case Code::kResourceExhausted: TORCH_CHECK_WITH(OutOfMemoryError, false, message);
+    case Code::kOutOfRange: TORCH_CHECK_INDEX(false, message);
+    case Code::kUnimplemented: TORCH_CHECK_NOT_IMPLEMENTED(false, message);
+    default: TORCH_CHECK(false, message);
   }
 }
 

@@ -9,7 +9,8 @@ namespace torch_tpu::device {
 [[noreturn]] void Throw(const Status& status);
 
 inline void ThrowIfError(const Status& status) {
-  if (!status.ok()) [[unlikely]] Throw(status);
+  if (!status.ok()) [[unlikely]]
+    Throw(status);
 }
 
 template <typename T>

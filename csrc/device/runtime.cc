@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "csrc/device/runtime.h"
 
-#include <pthread.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <torch/version.h>
 
 #include <algorithm>

@@ -16,7 +16,8 @@ namespace torch_tpu::device {
 
 class Slot {
  public:
-  Slot(int device, size_t bytes, void* address) : bytes_(bytes), address_(address), device_(device) {}
+  Slot(int device, size_t bytes, void* address)
+      : bytes_(bytes), address_(address), device_(device) {}
 
   int device() const { return device_; }
   size_t bytes() const { return bytes_; }  // of the storage; the value may cover fewer

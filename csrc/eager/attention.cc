@@ -7,8 +7,8 @@
 namespace at::native {
 namespace {
 
-int64_t ChooseFused(const Tensor&, const Tensor&, const Tensor&, const std::optional<Tensor>&, double,
-                    bool, std::optional<double>, bool) {
+int64_t ChooseFused(const Tensor&, const Tensor&, const Tensor&, const std::optional<Tensor>&,
+                    double, bool, std::optional<double>, bool) {
   return static_cast<int64_t>(sdp::SDPBackend::overrideable);
 }
 

@@ -32,8 +32,7 @@ bool Covers(const Tensor& tensor) { return CoversStorage(*tensor.unsafeGetTensor
 // The table's aten::copy, run as copy_.
 void CopyOnDevice(const Tensor& self, const Tensor& src) {
   static auto* kernel = new TableOp(
-      ops::FindOp("aten::copy"),
-      c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", ""),
+      ops::FindOp("aten::copy"), c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", ""),
       c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy", ""));
   static auto* op =
       new c10::OperatorHandle(c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", ""));
@@ -71,8 +70,8 @@ void ReadBytes(const program::Value& value, void* dst, int64_t bytes) {
   ThrowIfError(done.Await());
 }
 
-// A view of a small value, or of one that lies in host memory anyway: the host applies the view, and
-// x[i].item() for changing i compiles nothing. Undefined when that does not apply.
+// A view of a small value, or of one that lies in host memory anyway: the host applies the view,
+// and x[i].item() for changing i compiles nothing. Undefined when that does not apply.
 Tensor ReadThroughBase(const Tensor& tensor) {
   constexpr int64_t kSmallBytes = 1 << 16;
   if (Covers(tensor) || tensor.numel() == 0) return Tensor();
@@ -139,8 +138,8 @@ void BetweenDevices(const Tensor& self, const Tensor& src) {
   if (value) {
     pjrt::Device* dev = device::Runtime::Require().device(self.device().index());
     ThrowIfError(value->Resolve(program::CloseReason::kOtherDevice));
-    SlotOf(staged).Set(Ref<program::Value>(new program::Value(
-        value->interned_shape(), ValueOrThrow(value->buffer().CopyTo(dev)))));
+    SlotOf(staged).Set(Ref<program::Value>(
+        new program::Value(value->interned_shape(), ValueOrThrow(value->buffer().CopyTo(dev)))));
   }
   Tensor target = self;
   Copy(target, staged, false);
@@ -173,7 +172,9 @@ Tensor CopyFromAndResize(const Tensor& self, const Tensor& dst) {
   return CopyFrom(self, dst, false);
 }
 
-at::Scalar LocalScalarDense(const Tensor& self) { return at::_local_scalar_dense(ReadToHost(self)); }
+at::Scalar LocalScalarDense(const Tensor& self) {
+  return at::_local_scalar_dense(ReadToHost(self));
+}
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("copy_", TORCH_FN(CopyKernel));
@@ -215,8 +216,8 @@ Tensor& Copy(Tensor& self, const Tensor& src, bool) {
                 ". Try: src.cpu() first.");
     FromHost(self, src);
   } else {
-    TORCH_CHECK(self.is_cpu(), "[aten::copy_] expected a CPU or tpu destination, got ", self.device(),
-                ". Try: src.cpu() first.");
+    TORCH_CHECK(self.is_cpu(), "[aten::copy_] expected a CPU or tpu destination, got ",
+                self.device(), ". Try: src.cpu() first.");
     self.copy_(ReadToHost(src));
   }
   return self;

@@ -6,8 +6,8 @@
 
 namespace torch_tpu::eager {
 
-// A CPU tensor with the content, sizes and dtype of a tpu tensor. Blocks until it is computed; raises
-// the error of the program that failed to make it.
+// A CPU tensor with the content, sizes and dtype of a tpu tensor. Blocks until it is computed;
+// raises the error of the program that failed to make it.
 at::Tensor ReadToHost(const at::Tensor& tensor);
 
 // self[...] = src, broadcast and converted, whatever devices they are on.

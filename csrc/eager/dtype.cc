@@ -31,9 +31,9 @@ hlo::DType ToHlo(c10::ScalarType dtype) {
 
 c10::ScalarType FromHlo(hlo::DType dtype) {
   using T = c10::ScalarType;
-  for (T type : {T::Bool, T::Byte, T::Char, T::Short, T::Int, T::Long, T::UInt16, T::UInt32, T::UInt64,
-                 T::Half, T::BFloat16, T::Float, T::Double, T::ComplexFloat, T::ComplexDouble,
-                 T::Float8_e4m3fn, T::Float8_e5m2}) {
+  for (T type : {T::Bool, T::Byte, T::Char, T::Short, T::Int, T::Long, T::UInt16, T::UInt32,
+                 T::UInt64, T::Half, T::BFloat16, T::Float, T::Double, T::ComplexFloat,
+                 T::ComplexDouble, T::Float8_e4m3fn, T::Float8_e5m2}) {
     if (ToHlo(type) == dtype) return type;
   }
   return T::Undefined;

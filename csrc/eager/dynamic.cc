@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops whose result size depends on values. The program makes a padded result and a count; the host reads
-// the count and narrows. So a changing count never compiles.
+// Ops whose result size depends on values. The program makes a padded result and a count; the host
+// reads the count and narrows. So a changing count never compiles.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/broadcast_tensors.h>
 #include <ATen/ops/empty.h>
@@ -24,8 +24,8 @@ Tensor Nonzero(const Tensor& self) {
 }
 
 Tensor MaskedSelect(const Tensor& self, const Tensor& mask) {
-  TORCH_CHECK(mask.scalar_type() == at::kBool,
-              "masked_select: expected BoolTensor for mask, got ", mask.scalar_type());
+  TORCH_CHECK(mask.scalar_type() == at::kBool, "masked_select: expected BoolTensor for mask, got ",
+              mask.scalar_type());
   std::vector<Tensor> both = at::broadcast_tensors({self, mask});
   std::vector<Tensor> r =
       RunDirect("tpu::masked_select_padded", {{"self", both[0]}, {"mask", both[1]}});
@@ -58,10 +58,12 @@ std::tuple<Tensor, Tensor, Tensor> Unique2(const Tensor& self, bool, bool return
 }
 
 std::tuple<Tensor, Tensor, Tensor> UniqueConsecutive(const Tensor& self, bool return_inverse,
-                                                     bool return_counts, std::optional<int64_t> dim) {
-  TORCH_CHECK_NOT_IMPLEMENTED(!dim.has_value() || self.dim() == 1,
-                              "[aten::unique_consecutive] with dim is not supported on tpu for more "
-                              "than one dimension. Try: tensor.cpu().unique_consecutive(...).");
+                                                     bool return_counts,
+                                                     std::optional<int64_t> dim) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !dim.has_value() || self.dim() == 1,
+      "[aten::unique_consecutive] with dim is not supported on tpu for more "
+      "than one dimension. Try: tensor.cpu().unique_consecutive(...).");
   return Unique(self, "tpu::unique_consecutive_padded", return_inverse, return_counts);
 }
 
@@ -100,7 +102,8 @@ bool Equal(const Tensor& self, const Tensor& other) {
               "Expected all tensors to be on the same device, but found ", self.device(), " and ",
               other.device());
   TORCH_CHECK(self.scalar_type() == other.scalar_type(), "Expected object of data type ",
-              self.scalar_type(), " but got data type ", other.scalar_type(), " for argument 'other'");
+              self.scalar_type(), " but got data type ", other.scalar_type(),
+              " for argument 'other'");
   if (self.sizes() != other.sizes()) return false;
   return self.numel() == 0 || at::eq(self, other).all().item<bool>();
 }

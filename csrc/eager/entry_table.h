@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signature -> Entry: a small table per thread in front of a shared one. Entries live for the process.
+// Signature -> Entry: a small table per thread in front of a shared one. Entries live for the
+// process.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An op that is not in the table runs on the CPU: counted, and named in one warning. Random, factory
-// and view ops never do: they would draw other numbers or lose the alias.
+// An op that is not in the table runs on the CPU: counted, and named in one warning. Random,
+// factory and view ops never do: they would draw other numbers or lose the alias.
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/native/CPUFallback.h>
 #include <torch/library.h>
@@ -29,10 +29,11 @@ void Refuse(const c10::OperatorHandle& op, const std::string& name) {
   for (c10::Argument const& argument : schema.arguments()) {
     if (argument.name() == "generator") kind = "a random";
   }
-  TORCH_CHECK_NOT_IMPLEMENTED(kind == nullptr, "[", name, "] is ", kind,
-                              " op without a tpu kernel, and running it on the CPU would give ",
-                              kind != nullptr && kind[2] == 'v' ? "the wrong alias" : "another random stream",
-                              ". Try: tensor.cpu() before it, explicitly.");
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      kind == nullptr, "[", name, "] is ", kind,
+      " op without a tpu kernel, and running it on the CPU would give ",
+      kind != nullptr && kind[2] == 'v' ? "the wrong alias" : "another random stream",
+      ". Try: tensor.cpu() before it, explicitly.");
 }
 
 void Warn(const std::string& name) {
@@ -40,7 +41,8 @@ void Warn(const std::string& name) {
   static auto* seen = new std::set<std::string>();
   std::lock_guard<std::mutex> lock(mutex);
   if (!seen->insert(name).second) return;
-  TORCH_WARN("tpu: ", name, " has no tpu kernel and runs on the CPU, with a copy there and back. "
+  TORCH_WARN("tpu: ", name,
+             " has no tpu kernel and runs on the CPU, with a copy there and back. "
              "This warning comes once per op; torch.tpu.metrics()['fallbacks'] counts the calls. "
              "TORCH_TPU_FALLBACK=error makes it an error.");
 }
@@ -49,9 +51,11 @@ void Fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   std::string name = NameOf(op);
   Refuse(op, name);
   static const std::string policy = GetEnv("TORCH_TPU_FALLBACK");
-  TORCH_CHECK_NOT_IMPLEMENTED(policy != "error", "[", name, "] has no tpu kernel, and "
-                              "TORCH_TPU_FALLBACK=error forbids running it on the CPU. Try: unset the "
-                              "variable.");
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      policy != "error", "[", name,
+      "] has no tpu kernel, and "
+      "TORCH_TPU_FALLBACK=error forbids running it on the CPU. Try: unset the "
+      "variable.");
   CountFallback(name);
   if (policy != "silent") Warn(name);
   at::native::cpu_fallback(op, stack);

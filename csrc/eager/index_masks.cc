@@ -60,7 +60,8 @@ c10::IValue PrepareIndices(const Tensor& self, const c10::IValue& list, const ch
   return prepared;
 }
 
-bool PutUnderMask(const Tensor& self, const c10::IValue& list, const Tensor& value, bool accumulate) {
+bool PutUnderMask(const Tensor& self, const c10::IValue& list, const Tensor& value,
+                  bool accumulate) {
   if (accumulate || value.numel() != 1) return false;
   Tensor mask;
   int64_t first = 0, dim = 0;

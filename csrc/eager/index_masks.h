@@ -7,8 +7,8 @@
 
 namespace torch_tpu::eager {
 
-// `list`: a Tensor?[] of indices into `self`. CPU tensors are moved, bool and uint8 masks become the
-// coordinates of their true elements. Unchanged lists are given back as they are.
+// `list`: a Tensor?[] of indices into `self`. CPU tensors are moved, bool and uint8 masks become
+// the coordinates of their true elements. Unchanged lists are given back as they are.
 c10::IValue PrepareIndices(const at::Tensor& self, const c10::IValue& list, const char* op);
 
 // index_put of one value under one mask: self with `value` where the mask is true, without reading

@@ -54,7 +54,8 @@ class Twins {
   std::vector<std::pair<const c10::TensorImpl*, at::Tensor>> twins_;
 };
 
-// ---- rules for ops whose meta kernel is missing or narrower than torch on CPU -----------------------
+// ---- rules for ops whose meta kernel is missing or narrower than torch on CPU
+// -----------------------
 
 bool HasMeta(const c10::OperatorHandle& op) {
   return op.hasKernelForDispatchKey(c10::DispatchKey::Meta) ||

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The eager mode of the process: autograd's workers run in the mode of their caller. strict: each op runs as its own program. debug: and is waited for and
-// checked, so that an error is raised at the line that caused it. defer_and_fuse: ops are recorded
-// into a bounded window that runs as one program.
+// The eager mode of the process: autograd's workers run in the mode of their caller. strict: each
+// op runs as its own program. debug: and is waited for and checked, so that an error is raised at
+// the line that caused it. defer_and_fuse: ops are recorded into a bounded window that runs as one
+// program.
 #pragma once
 
 #include <atomic>
@@ -17,7 +18,8 @@ extern std::atomic<Mode> mode;
 }
 
 inline Mode CurrentMode() { return internal::mode.load(std::memory_order_relaxed); }
-// Reads TORCH_TPU_MODE and its kin; once, when the module loads. Throws on an unknown name, as SetMode.
+// Reads TORCH_TPU_MODE and its kin; once, when the module loads. Throws on an unknown name, as
+// SetMode.
 void InitMode();
 void SetMode(std::string_view name);
 std::string_view ModeName();

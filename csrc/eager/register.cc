@@ -61,9 +61,11 @@ bool SameInputs(const c10::FunctionSchema& a, const c10::FunctionSchema& b) {
 
 class Registrar {
  public:
-  Registrar() : library_(torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__) {
+  Registrar()
+      : library_(torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__) {
     for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
-      if (name.name.rfind("aten::", 0) == 0) overloads_[name.name.substr(6)].push_back(name.overload_name);
+      if (name.name.rfind("aten::", 0) == 0)
+        overloads_[name.name.substr(6)].push_back(name.overload_name);
     }
   }
 
@@ -98,7 +100,8 @@ class Registrar {
   }
 
  private:
-  static std::optional<c10::OperatorHandle> Find(const std::string& name, const std::string& overload) {
+  static std::optional<c10::OperatorHandle> Find(const std::string& name,
+                                                 const std::string& overload) {
     return c10::Dispatcher::singleton().findSchema({"aten::" + name, overload});
   }
 

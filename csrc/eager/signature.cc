@@ -17,8 +17,8 @@ using c10::IValue;
 using c10::TensorImpl;
 using ops::ArgKind;
 
-// Donating a small buffer saves nothing and would double the number of programs. Above the size up to
-// which Timeline keeps the last value alive.
+// Donating a small buffer saves nothing and would double the number of programs. Above the size up
+// to which Timeline keeps the last value alive.
 constexpr int64_t kMinDonatedBytes = (1 << 20) + 1;
 
 bool Identity(const TensorImpl& tensor, const hlo::Shape& base, hlo::DType dtype) {
@@ -31,7 +31,8 @@ bool Identity(const TensorImpl& tensor, const hlo::Shape& base, hlo::DType dtype
          std::memcmp(sizes.data(), base.dims.data(), sizes.size() * sizeof(int64_t)) == 0;
 }
 
-// ---- numbers ---------------------------------------------------------------------------------------
+// ---- numbers
+// ---------------------------------------------------------------------------------------
 
 CallInput NumberInput(const IValue& v) {
   CallInput input;
@@ -74,8 +75,9 @@ double AsDouble(const CallInput& input) {
   }
 }
 
-// ---- the walk --------------------------------------------------------------------------------------
-// One traversal, two visitors: the key and the recording cannot disagree about order.
+// ---- the walk
+// -------------------------------------------------------------------------------------- One
+// traversal, two visitors: the key and the recording cannot disagree about order.
 
 template <typename Visitor>
 void VisitTensor(const IValue& v, const ArgPlan& plan, Visitor& visit) {
@@ -139,7 +141,8 @@ void Walk(const std::vector<ArgPlan>& plans, const IValue* args, Visitor& visit)
   }
 }
 
-// ---- visitor 1: the key ------------------------------------------------------------------------------
+// ---- visitor 1: the key
+// ------------------------------------------------------------------------------
 
 uint64_t Tag(ArgKind kind, uint64_t a = 0, uint64_t b = 0, uint64_t flags = 0) {
   return static_cast<uint64_t>(kind) | a << 8 | b << 16 | flags << 24;
@@ -161,9 +164,11 @@ class KeyVisitor {
     if (s_.device < 0) {
       s_.device = slot.device();
     } else if (s_.device != slot.device()) [[unlikely]] {
-      TORCH_CHECK(false, "[", op_, "] Expected all tensors to be on the same device, but found at "
-                  "least two devices, tpu:", s_.device, " and tpu:", slot.device(),
-                  "! (argument ", plan.name, "). Try: tensor.to('tpu:", s_.device, "').");
+      TORCH_CHECK(false, "[", op_,
+                  "] Expected all tensors to be on the same device, but found at "
+                  "least two devices, tpu:",
+                  s_.device, " and tpu:", slot.device(), "! (argument ", plan.name,
+                  "). Try: tensor.to('tpu:", s_.device, "').");
     }
     hlo::DType dtype = ToHloOrThrow(c10::typeMetaToScalarType(tensor.dtype()), op_);
     c10::IntArrayRef sizes = tensor.sizes();
@@ -199,7 +204,8 @@ class KeyVisitor {
   void HostTensor(const TensorImpl& tensor, const ArgPlan& plan) {
     TORCH_CHECK(tensor.is_cpu() && tensor.dim() == 0 && !plan.written, "[", op_,
                 "] Expected all tensors to be on the same device, but found at least two devices, "
-                "tpu:", std::max(s_.device, 0), " and ", tensor.device(), "! (argument ", plan.name,
+                "tpu:",
+                std::max(s_.device, 0), " and ", tensor.device(), "! (argument ", plan.name,
                 "). Try: tensor.to('tpu').");
     CallInput input = NumberInput(tensor, op_);
     s_.words.push_back(Tag(ArgKind::kScalar, static_cast<uint64_t>(input.number), 0,
@@ -258,7 +264,8 @@ class KeyVisitor {
   const char* op_;
 };
 
-// ---- visitor 2: the recording --------------------------------------------------------------------------
+// ---- visitor 2: the recording
+// --------------------------------------------------------------------------
 
 class RecordVisitor {
  public:
@@ -286,7 +293,9 @@ class RecordVisitor {
     AddTensor(std::move(arg), /*present=*/true);
   }
 
-  void HostTensor(const TensorImpl& tensor, const ArgPlan&) { AddNumber(tensor.is_wrapped_number()); }
+  void HostTensor(const TensorImpl& tensor, const ArgPlan&) {
+    AddNumber(tensor.is_wrapped_number());
+  }
 
   void Number(const IValue& v, const ArgPlan& plan) {
     if (v.isTensor()) return HostTensor(*v.unsafeToTensorImpl(), plan);
@@ -368,7 +377,8 @@ class RecordVisitor {
   bool in_list_ = false;
 };
 
-// ---- plans ---------------------------------------------------------------------------------------------
+// ---- plans
+// ---------------------------------------------------------------------------------------------
 
 ArgKind KindOf(const c10::Type& type) {
   switch (type.kind()) {

@@ -23,7 +23,7 @@ namespace torch_tpu::eager {
 // What a schema argument is to the key and to the lowering; derived once per op.
 struct ArgPlan {
   ops::ArgKind kind = ops::ArgKind::kOther;  // of a present argument
-  bool read = true;       // out= arguments are not read
+  bool read = true;                          // out= arguments are not read
   bool written = false;
   bool constant = false;  // a number whose value is part of the key
   std::string name;
@@ -33,11 +33,11 @@ std::vector<ArgPlan> PlanArguments(const c10::FunctionSchema& schema, const ops:
 
 // A value that the program takes: a tensor's storage, zeros for storage never written, or a number.
 struct CallInput {
-  Ref<program::Value> value;         // null for zeros, and for numbers until Resolve
+  Ref<program::Value> value;  // null for zeros, and for numbers until Resolve
   hlo::DType number = hlo::DType::kInvalid;
   program::ScalarBits bits;
   bool donate = false;
-  uint32_t word = 0;                 // of a tensor: where its flags are
+  uint32_t word = 0;  // of a tensor: where its flags are
   bool zeros() const { return number == hlo::DType::kInvalid && !value; }
 };
 
@@ -64,7 +64,8 @@ void Record(const std::vector<ArgPlan>& plans, const c10::IValue* args, const Si
 
 // How a tensor sees the value in its slot (null value: zeros of the slot's size).
 ops::View ViewOf(const c10::TensorImpl& tensor, const program::Value* value);
-// True when the tensor is its whole storage, dense in some order of its dims: a write replaces the value.
+// True when the tensor is its whole storage, dense in some order of its dims: a write replaces the
+// value.
 bool CoversStorage(const c10::TensorImpl& tensor);
 // Dims from outermost to innermost in storage; empty when row-major.
 hlo::Dims StorageOrder(c10::IntArrayRef sizes, c10::IntArrayRef strides);

@@ -26,8 +26,9 @@ using at::Tensor;
 using c10::IntArrayRef;
 using c10::SymIntArrayRef;
 
-caffe2::TypeMeta CheckFactory(std::optional<c10::ScalarType> dtype, std::optional<c10::Layout> layout,
-                              std::optional<bool> pin_memory, const char* op) {
+caffe2::TypeMeta CheckFactory(std::optional<c10::ScalarType> dtype,
+                              std::optional<c10::Layout> layout, std::optional<bool> pin_memory,
+                              const char* op) {
   TORCH_CHECK(layout.value_or(c10::Layout::Strided) == c10::Layout::Strided, "[", op,
               "] tpu tensors are strided, got layout ", *layout);
   TORCH_CHECK(!pin_memory.value_or(false), "[", op, "] only CPU tensors can be pinned");
@@ -44,7 +45,8 @@ Tensor Empty(IntArrayRef size, std::optional<c10::ScalarType> dtype,
              std::optional<c10::Layout> layout, std::optional<c10::Device> device,
              std::optional<bool> pin_memory, std::optional<c10::MemoryFormat> format) {
   caffe2::TypeMeta meta = CheckFactory(dtype, layout, pin_memory, "aten::empty");
-  for (int64_t s : size) TORCH_CHECK(s >= 0, "Trying to create tensor with negative dimension ", s, ": ", size);
+  for (int64_t s : size)
+    TORCH_CHECK(s >= 0, "Trying to create tensor with negative dimension ", s, ": ", size);
   at::detail::check_size_nonnegative(size);
   Tensor tensor = Wrap(nullptr, DeviceIndex(device), meta, size);
   if (format.has_value() && *format != c10::MemoryFormat::Contiguous) {
@@ -81,7 +83,8 @@ void Restride(c10::TensorImpl* self, IntArrayRef size, std::optional<IntArrayRef
   if (self->numel() > 0 && bytes > storage->nbytes()) device::ResizeStorage(*storage, bytes);
 }
 
-const Tensor& Resize(const Tensor& self, IntArrayRef size, std::optional<c10::MemoryFormat> format) {
+const Tensor& Resize(const Tensor& self, IntArrayRef size,
+                     std::optional<c10::MemoryFormat> format) {
   at::detail::check_size_nonnegative(size);
   c10::TensorImpl* impl = self.unsafeGetTensorImpl();
   if (self.sizes() != size) Restride(impl, size, std::nullopt);
@@ -107,7 +110,8 @@ Tensor& SetSource(Tensor& self, c10::Storage source) {
 
 Tensor& SetTensor(Tensor& self, const Tensor& source) {
   if (self.unsafeGetTensorImpl() == source.unsafeGetTensorImpl()) return self;
-  return SetStorage(self, source.storage(), source.storage_offset(), source.sizes(), source.strides());
+  return SetStorage(self, source.storage(), source.storage_offset(), source.sizes(),
+                    source.strides());
 }
 
 Tensor& SetEmpty(Tensor& self) {
@@ -118,7 +122,8 @@ Tensor AsStrided(const Tensor& self, SymIntArrayRef size, SymIntArrayRef stride,
                  std::optional<c10::SymInt> offset) {
   return at::native::as_strided_tensorimpl(
       self, C10_AS_INTARRAYREF_SLOW(size), C10_AS_INTARRAYREF_SLOW(stride),
-      offset.has_value() ? std::optional<int64_t>(offset->guard_int(__FILE__, __LINE__)) : std::nullopt);
+      offset.has_value() ? std::optional<int64_t>(offset->guard_int(__FILE__, __LINE__))
+                         : std::nullopt);
 }
 
 // PJRT keeps a buffer alive until its last use is done, so there is nothing to record.

@@ -63,8 +63,8 @@ Ref<program::Value> PhiloxState(const std::optional<at::Generator>& generator, p
       device::GeneratorFor(generator, static_cast<c10::DeviceIndex>(dev->index())).Next(4);
   uint64_t words[2] = {state.seed, state.offset};
   static const hlo::Shape* shape = program::InternShape({hlo::DType::kU64, {2}});
-  pjrt::Buffer buffer = device::ValueOrThrow(dev->client().FromHost(
-      words, *shape, nullptr, pjrt::HostSemantics::kCopy, dev, nullptr));
+  pjrt::Buffer buffer = device::ValueOrThrow(
+      dev->client().FromHost(words, *shape, nullptr, pjrt::HostSemantics::kCopy, dev, nullptr));
   return Ref<program::Value>(new program::Value(shape, std::move(buffer)));
 }
 
@@ -162,7 +162,8 @@ TableOp::TableOp(const ops::OpDef* def, const c10::OperatorHandle& called,
   id_ = row << 40 | (functional_ ? (has_out_ ? 2ull : 1ull) : 0ull) << 56;
 }
 
-void TableOp::operator()(const c10::OperatorHandle&, c10::DispatchKeySet, torch::jit::Stack* stack) {
+void TableOp::operator()(const c10::OperatorHandle&, c10::DispatchKeySet,
+                         torch::jit::Stack* stack) {
   Count(Counter::kDispatches);
   if (indices_ >= 0 && PrepareIndexing(stack)) return;
   const IValue* args = stack->data() + stack->size() - plans_.size();
@@ -322,8 +323,7 @@ void TableOp::PlanOutputs(const IValue* args, Entry* entry) {
   // 2. The written arguments. A twin's results are those of the functional overload.
   std::vector<at::Tensor> results;
   if (functional_) {
-    results = FlattenTensors(
-        RunMeta(*functional_, args, functional_->schema().arguments().size()));
+    results = FlattenTensors(RunMeta(*functional_, args, functional_->schema().arguments().size()));
   }
   size_t written = 0;
   auto write = [&](const at::Tensor& tensor, int argument, int element) {
@@ -354,7 +354,8 @@ void TableOp::PlanOutputs(const IValue* args, Entry* entry) {
       if (args[i].toTensor().defined()) write(args[i].toTensor(), static_cast<int>(i), -1);
     } else {
       int element = 0;
-      for (const IValue& v : args[i].toListRef()) write(v.toTensor(), static_cast<int>(i), element++);
+      for (const IValue& v : args[i].toListRef())
+        write(v.toTensor(), static_cast<int>(i), element++);
     }
   }
 }
@@ -373,13 +374,19 @@ const program::CompiledProgram& TableOp::Compiled(const Entry& entry, pjrt::Devi
       device::ValueOrThrow(program::ProgramCache::Get().Find(key, dev, record));
   if (program::Explain::on()) {
     std::string line = program::Explain::CurrentLine();
-    program::Explain::Add({CurrentMode() == Mode::kDebug ? "debug" : "strict", outcome.name(), 1,
+    program::Explain::Add({CurrentMode() == Mode::kDebug ? "debug" : "strict",
+                           outcome.name(),
+                           1,
                            static_cast<int>(entry.recorded.inputs.size()),
-                           static_cast<int>(entry.recorded.live.size()), outcome.milliseconds(),
-                           {{schema_.name, 1}}, line, line});
+                           static_cast<int>(entry.recorded.live.size()),
+                           outcome.milliseconds(),
+                           {{schema_.name, 1}},
+                           line,
+                           line});
   }
   // Entries live for the process, and so do their programs.
-  if (program == nullptr && entry.program.compare_exchange_strong(program, made.get())) made->AddRef();
+  if (program == nullptr && entry.program.compare_exchange_strong(program, made.get()))
+    made->AddRef();
   return *made;
 }
 
@@ -407,8 +414,8 @@ TableOp::Values TableOp::Defer(const Entry& entry, Signature& signature, pjrt::D
   c10::SmallVector<Ref<program::Value>, 8> inputs;
   for (CallInput& input : signature.inputs) inputs.push_back(std::move(input.value));
   Values values(entry.recorded.outputs.size());
-  ThrowIfError(program::Window::Of(dev).Record(&entry.recorded, inputs.data(), InBackward(),
-                                               values.data()));
+  ThrowIfError(
+      program::Window::Of(dev).Record(&entry.recorded, inputs.data(), InBackward(), values.data()));
   return values;
 }
 
@@ -481,10 +488,10 @@ std::vector<at::Tensor> RunDirect(const char* op, const std::vector<DirectArg>& 
   for (const DirectArg& arg : args) {
     ArgPlan plan;
     plan.name = arg.name;
-    plan.kind = arg.value.isNone()   ? ops::ArgKind::kOther
+    plan.kind = arg.value.isNone()     ? ops::ArgKind::kOther
                 : arg.value.isTensor() ? ops::ArgKind::kTensor
-                : arg.value.isInt()  ? ops::ArgKind::kInt
-                                     : ops::ArgKind::kIntList;
+                : arg.value.isInt()    ? ops::ArgKind::kInt
+                                       : ops::ArgKind::kIntList;
     plans.push_back(std::move(plan));
     values.push_back(arg.value);
     schema->args.emplace_back(arg.name);

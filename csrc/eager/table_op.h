@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The boxed kernel of a table op: one functor per aten overload, which holds its table row, so that no
-// call looks anything up by name. A hit runs on the calling thread: signature, entry, execute, wrap.
+// The boxed kernel of a table op: one functor per aten overload, which holds its table row, so that
+// no call looks anything up by name. A hit runs on the calling thread: signature, entry, execute,
+// wrap.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -33,8 +34,8 @@ struct OutputPlan {
 // How one schema return is built.
 struct ReturnPlan {
   enum class Kind : uint8_t { kFresh, kFreshList, kArgument, kConstant } kind;
-  int index = 0;      // first OutputPlan, or the argument's position
-  int count = 1;      // of a list
+  int index = 0;  // first OutputPlan, or the argument's position
+  int count = 1;  // of a list
   c10::IValue constant;
 };
 
@@ -54,7 +55,8 @@ class TableOp : public c10::OperatorKernel {
   TableOp(const ops::OpDef* def, const c10::OperatorHandle& called,
           std::optional<c10::OperatorHandle> functional);
 
-  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                  torch::jit::Stack* stack);
 
  private:
   using Values = c10::SmallVector<Ref<program::Value>, 4>;
@@ -81,13 +83,13 @@ class TableOp : public c10::OperatorKernel {
   ops::Schema schema_;
   std::vector<ArgPlan> plans_;
   uint64_t id_;
-  int generator_ = -1;  // position of the Generator argument
+  int generator_ = -1;              // position of the Generator argument
   int indices_ = -1, values_ = -1;  // positions in indexing ops
   bool has_out_ = false;
 };
 
-// Runs a row of ours that has no aten schema (tpu::...): named tensors and ints in, one new row-major
-// tensor per result out, with the sizes and dtypes the lowering gave.
+// Runs a row of ours that has no aten schema (tpu::...): named tensors and ints in, one new
+// row-major tensor per result out, with the sizes and dtypes the lowering gave.
 struct DirectArg {
   const char* name;
   c10::IValue value;  // a tensor, None, an int or an int list

@@ -133,8 +133,8 @@ void ProgramCache::Set(ProgramCache* cache) {
   process_cache.store(cache, std::memory_order_release);
 }
 
-StatusOr<Ref<CompiledProgram>> ProgramCache::Find(const Key& key, pjrt::Device* device,
-                                                  const std::function<StatusOr<Program>()>& record) {
+StatusOr<Ref<CompiledProgram>> ProgramCache::Find(
+    const Key& key, pjrt::Device* device, const std::function<StatusOr<Program>()>& record) {
   if (device->index() >= CompiledProgram::kMaxDevices) {
     return Unimplemented(StrCat("device index ", device->index(), " is beyond the limit of ",
                                 CompiledProgram::kMaxDevices, " devices in one process"));
@@ -249,8 +249,9 @@ void ProgramCache::Clear() {
 
 StatusOr<std::string> Fingerprint(pjrt::Client& client, std::string_view torch_version) {
   TT_ASSIGN_OR_RETURN(std::string plugin, client.plugin().Fingerprint());
-  std::string print = StrCat("content ", kContentHash, "\ntorch ", torch_version, "\nplugin ", plugin,
-                             "\nplatform ", client.platform(), " ", client.platform_version(), "\n");
+  std::string print =
+      StrCat("content ", kContentHash, "\ntorch ", torch_version, "\nplugin ", plugin,
+             "\nplatform ", client.platform(), " ", client.platform_version(), "\n");
   if (!client.devices().empty()) print += StrCat("device ", client.devices()[0]->kind(), "\n");
   if (client.platform() == "cpu") print += CpuIdentity();
   for (const char* flags : {"XLA_FLAGS", "LIBTPU_INIT_ARGS", "NPROC"}) {

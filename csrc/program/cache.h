@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one cache of compiled programs: memory, then disk, then the compiler. Thread safe; a program is
-// compiled once however many threads or processes ask. Callers must not hold the GIL on a miss.
+// The one cache of compiled programs: memory, then disk, then the compiler. Thread safe; a program
+// is compiled once however many threads or processes ask. Callers must not hold the GIL on a miss.
 #pragma once
 
 #include <atomic>
@@ -93,7 +93,8 @@ class ProgramCache {
 };
 
 // Everything outside a program that its executable depends on: builder and op table content, torch
-// version, plugin content and attributes, platform, device kind, CPU model and flags, flag variables.
+// version, plugin content and attributes, platform, device kind, CPU model and flags, flag
+// variables.
 StatusOr<std::string> Fingerprint(pjrt::Client& client, std::string_view torch_version);
 
 // Hash of the sources of hlo/, ops/ and program/, made by the build.

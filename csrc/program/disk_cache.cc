@@ -107,8 +107,9 @@ std::optional<std::string> DiskCache::Load(std::string_view key) {
   bool good = rest.substr(0, kMagic.size()) == kMagic;
   if (good) {
     rest.remove_prefix(kMagic.size());
-    good = TakeSized(&rest, &digest) && digest == Sha256Hex(rest) && TakeSized(&rest, &stored_key) &&
-           stored_key == key && TakeSized(&rest, &payload) && rest.empty();
+    good = TakeSized(&rest, &digest) && digest == Sha256Hex(rest) &&
+           TakeSized(&rest, &stored_key) && stored_key == key && TakeSized(&rest, &payload) &&
+           rest.empty();
   }
   if (!good) {
     ::unlink(path.c_str());

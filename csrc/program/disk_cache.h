@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled programs on disk. One file per key, named by SHA-256 of the whole key; the key's content is
-// stored and compared. Writers use a temporary name and rename; anything unreadable, truncated,
-// altered or foreign is a miss and is removed. Trouble with the disk degrades to memory only, with one
-// warning. Thread safe and safe across processes.
+// Compiled programs on disk. One file per key, named by SHA-256 of the whole key; the key's content
+// is stored and compared. Writers use a temporary name and rename; anything unreadable, truncated,
+// altered or foreign is a miss and is removed. Trouble with the disk degrades to memory only, with
+// one warning. Thread safe and safe across processes.
 #pragma once
 
 #include <cstdint>

@@ -53,7 +53,9 @@ std::string Explain::CurrentLine() {
 void Explain::SetLineHook(std::string (*hook)()) { line_hook.store(hook); }
 
 Outcome::Outcome()
-    : compiles_(Get(Counter::kCompiles)), disk_hits_(Get(Counter::kDiskHits)), started_ns_(NowNs()) {}
+    : compiles_(Get(Counter::kCompiles)),
+      disk_hits_(Get(Counter::kDiskHits)),
+      started_ns_(NowNs()) {}
 
 const char* Outcome::name() const {
   if (Get(Counter::kCompiles) != compiles_) return "compiled";

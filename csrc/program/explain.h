@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What torch.tpu.explain() shows: one record per closed window or compiled single op, kept while on.
-// Thread safe.
+// What torch.tpu.explain() shows: one record per closed window or compiled single op, kept while
+// on. Thread safe.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ struct ExplainRecord {
   std::string reason;   // why the window closed; "strict" for an op that ran at once
   std::string outcome;  // "memory", "disk" or "compiled"
   int ops = 0, inputs = 0, outputs = 0;
-  double milliseconds = 0;  // to find or compile, and to launch
+  double milliseconds = 0;                             // to find or compile, and to launch
   std::vector<std::pair<std::string, int>> op_counts;  // in order of first use
   std::string first_line, last_line;  // "file.py:12", or "backward"; empty when unknown
 };

@@ -28,8 +28,8 @@ struct Program {
 };
 
 struct Emitted {
-  std::string text;                    // the StableHLO module
-  std::vector<hlo::Shape> outputs;     // of the live outputs
+  std::string text;                 // the StableHLO module
+  std::vector<hlo::Shape> outputs;  // of the live outputs
   // Debug mode: each check adds two rank-0 s64 outputs (lowest, highest) after the live outputs.
   std::vector<ops::BoundsCheck> checks;
 };

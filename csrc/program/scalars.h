@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Run-time numbers as rank-0 device values, in a bounded cache per thread: a new learning rate costs
-// one small transfer and no compile.
+// Run-time numbers as rank-0 device values, in a bounded cache per thread: a new learning rate
+// costs one small transfer and no compile.
 #pragma once
 
 #include <cstdint>

@@ -42,7 +42,8 @@ const char* CloseReasonName(CloseReason reason) {
 }
 
 Status Value::Resolve(CloseReason reason) const {
-  if (state_.load(std::memory_order_acquire) == State::kReady) [[likely]] return OkStatus();
+  if (state_.load(std::memory_order_acquire) == State::kReady) [[likely]]
+    return OkStatus();
   if (pending()) {
     Status closed = Window::Of(device_).Close(reason);
     // Another thread may have closed it first; then the state tells.

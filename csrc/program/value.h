@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An immutable array on one device. Ready (owns a PJRT buffer), pending (an output of a recorded call
-// whose window is still open) or failed. Slots and programs share it; its content never changes.
+// An immutable array on one device. Ready (owns a PJRT buffer), pending (an output of a recorded
+// call whose window is still open) or failed. Slots and programs share it; its content never
+// changes.
 #pragma once
 
 #include <atomic>
@@ -35,7 +36,10 @@ class Value : public RefCounted<Value> {
  public:
   // Ready.
   Value(const hlo::Shape* shape, pjrt::Buffer buffer)
-      : shape_(shape), device_(buffer.device()), bytes_(shape->bytes()), buffer_(std::move(buffer)) {}
+      : shape_(shape),
+        device_(buffer.device()),
+        bytes_(shape->bytes()),
+        buffer_(std::move(buffer)) {}
   // Pending. `bytes` is the shape's.
   Value(const hlo::Shape* shape, int64_t bytes, pjrt::Device* device)
       : shape_(shape), device_(device), bytes_(bytes), state_(State::kPending) {}

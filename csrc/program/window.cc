@@ -62,7 +62,8 @@ Program Template::Alone() const {
 Window& Window::Of(pjrt::Device* device) {
   std::atomic<Window*>& place = Windows()[device->index()];
   Window* window = place.load(std::memory_order_acquire);
-  if (window != nullptr) [[likely]] return *window;
+  if (window != nullptr) [[likely]]
+    return *window;
   auto* fresh = new Window(device);
   if (place.compare_exchange_strong(window, fresh)) return *fresh;
   delete fresh;
@@ -148,7 +149,8 @@ Status Window::Record(const Template* call, const Ref<Value>* inputs, bool conti
     lines_.resize(nodes_.size());
     lines_.push_back(Explain::CurrentLine());
   }
-  nodes_.push_back({call, static_cast<uint32_t>(operands_.size()), static_cast<uint32_t>(values_.size())});
+  nodes_.push_back(
+      {call, static_cast<uint32_t>(operands_.size()), static_cast<uint32_t>(values_.size())});
   words_.push_back(reinterpret_cast<uintptr_t>(call));
   for (size_t i = 0; i < call->inputs.size(); ++i) {
     int32_t operand = kZerosOperand;
@@ -198,7 +200,8 @@ Status Window::CloseLocked(CloseReason reason) {
   for (size_t e = 0; e < externals_.size(); ++e) {
     if (externals_[e]->bytes() < kMinDonatedBytes || externals_[e]->use_count() > 1) continue;
     for (size_t l = 0; l < live.size(); ++l) {
-      if (taken[l] || values_[live[l]]->interned_shape() != externals_[e]->interned_shape()) continue;
+      if (taken[l] || values_[live[l]]->interned_shape() != externals_[e]->interned_shape())
+        continue;
       donated_to[e] = static_cast<int>(l);
       taken[l] = true;
       break;
@@ -206,7 +209,8 @@ Status Window::CloseLocked(CloseReason reason) {
   }
   Outcome outcome;
   Status status = live.empty() ? OkStatus() : Launch(live, donated_to);
-  if (Explain::on()) [[unlikely]] ExplainClose(reason, live.size(), outcome);
+  if (Explain::on()) [[unlikely]]
+    ExplainClose(reason, live.size(), outcome);
   if (!status.ok()) {
     for (const Ref<Value>& value : values_) {
       if (value->state_.load() != Value::State::kPending) continue;
@@ -259,7 +263,8 @@ StatusOr<Ref<CompiledProgram>> Window::Compiled(const std::vector<int>& live,
   }
   auto record = [&]() -> StatusOr<Program> { return Build(live, donated_to); };
   Ref<CompiledProgram> program;
-  TT_ASSIGN_OR_RETURN(program, ProgramCache::Get().Find(ContentKey(live, donated_to), device_, record));
+  TT_ASSIGN_OR_RETURN(program,
+                      ProgramCache::Get().Find(ContentKey(live, donated_to), device_, record));
   plans.push_back({words_, program});
   words_.resize(recorded);
   return program;

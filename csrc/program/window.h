@@ -24,8 +24,8 @@ namespace torch_tpu::program {
 // One signature as recorded: made on a miss, shared by all calls of that signature, kept for the
 // life of the process.
 struct Template {
-  std::vector<uint64_t> words;             // the signature's key
-  ops::Call call;                          // values numbered within `inputs`
+  std::vector<uint64_t> words;  // the signature's key
+  ops::Call call;               // values numbered within `inputs`
   std::vector<Input> inputs;
   std::vector<int> live;                   // positions in call.outputs that give a value
   std::vector<const hlo::Shape*> outputs;  // of those
@@ -38,7 +38,7 @@ struct Template {
 // Sizes that bound a window; read from the environment once.
 struct WindowLimits {
   int max_ops = 256;
-  int min_repeat = 48;       // shorter runs are not worth a launch of their own
+  int min_repeat = 48;  // shorter runs are not worth a launch of their own
   int64_t max_bytes = int64_t{1} << 30;
 };
 
@@ -49,9 +49,10 @@ class Window {
   static Status CloseIfOpen(int device, CloseReason reason);
 
   // Appends one call. `inputs` has one Ref per template input that is an argument (null for zeros);
-  // `outputs` receives one pending value per template output. `continues` says that this thread acts
-  // for the owner (an autograd worker); another thread closes the window first.
-  Status Record(const Template* call, const Ref<Value>* inputs, bool continues, Ref<Value>* outputs);
+  // `outputs` receives one pending value per template output. `continues` says that this thread
+  // acts for the owner (an autograd worker); another thread closes the window first.
+  Status Record(const Template* call, const Ref<Value>* inputs, bool continues,
+                Ref<Value>* outputs);
   // Runs what was recorded. The status is also that of every pending value.
   Status Close(CloseReason reason);
 
@@ -98,8 +99,8 @@ class Window {
 
   // Where equal runs of ops begin, by a rolling hash over the last ops.
   std::unordered_map<uint64_t, int> seen_;  // hash -> first node of this window after it
-  std::vector<uint64_t> anchors_;   // hashes at which earlier windows were cut
-  uint64_t recent_[16] = {};        // last templates, a ring
+  std::vector<uint64_t> anchors_;           // hashes at which earlier windows were cut
+  uint64_t recent_[16] = {};                // last templates, a ring
   uint64_t rolling_ = 0;
   uint64_t recorded_ = 0;
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bindings of ops/: the table, for the coverage page and the op suite.
-#include "csrc/ops/op.h"
-
 #include <filesystem>
 
+#include "csrc/ops/op.h"
 #include "csrc/python/bindings.h"
 
 namespace torch_tpu::python {

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs calls that reach the rows of the op table, one sample per op, so that TORCH_TPU_DUMP_DIR fills
-with one StableHLO module per signature. Run as a script in a process of its own."""
+"""Runs calls that reach the rows of the op table, one or two samples per op.
+
+With TORCH_TPU_DUMP_DIR and TORCH_TPU_CACHE=0 it leaves one StableHLO module per signature. Run it
+as a script, in a process of its own.
+"""
 
 import contextlib
 import itertools
@@ -30,10 +33,19 @@ def op_samples():
                     args[2].update({k: "tpu" for k in args[2] if k == "device"})
                     if grad:
                         args = tree_map(
-                            lambda v: v.requires_grad_(v.is_floating_point())
-                            if isinstance(v, torch.Tensor) else v, args)
+                            lambda v: (
+                                v.requires_grad_(v.is_floating_point())
+                                if isinstance(v, torch.Tensor)
+                                else v
+                            ),
+                            args,
+                        )
                     out = op(args[0], *args[1], **args[2])
-                    outs = [o for o in tree_leaves(out) if isinstance(o, torch.Tensor) and o.requires_grad]
+                    outs = [
+                        o
+                        for o in tree_leaves(out)
+                        if isinstance(o, torch.Tensor) and o.requires_grad
+                    ]
                     if outs:
                         sum(o.abs().sum() for o in outs).backward()
 
@@ -53,8 +65,16 @@ def optimizers():
 
 def randoms():
     x = torch.empty(16, device="tpu")
-    for name, args in (("normal_", ()), ("uniform_", ()), ("bernoulli_", (0.5,)), ("exponential_", ()),
-                       ("geometric_", (0.5,)), ("cauchy_", ()), ("log_normal_", ()), ("random_", (0, 9))):
+    for name, args in (
+        ("normal_", ()),
+        ("uniform_", ()),
+        ("bernoulli_", (0.5,)),
+        ("exponential_", ()),
+        ("geometric_", (0.5,)),
+        ("cauchy_", ()),
+        ("log_normal_", ()),
+        ("random_", (0, 9)),
+    ):
         getattr(x, name)(*args)
     torch.randperm(16, device="tpu")
     torch.multinomial(torch.ones(8, device="tpu"), 4)
@@ -64,15 +84,27 @@ def randoms():
 def foreach():
     from torch.testing._internal import common_methods_invocations as db
 
-    lists = [db.foreach_unary_op_db, db.foreach_binary_op_db, db.foreach_pointwise_op_db,
-             db.foreach_reduce_op_db, db.foreach_other_op_db]
+    lists = [
+        db.foreach_unary_op_db,
+        db.foreach_binary_op_db,
+        db.foreach_pointwise_op_db,
+        db.foreach_reduce_op_db,
+        db.foreach_other_op_db,
+    ]
     for op in itertools.chain(*lists):
         with contextlib.suppress(Exception):
             for sample in itertools.islice(op.sample_inputs("cpu", torch.float32), 0, 24, 4):
                 with contextlib.suppress(Exception):
                     args = to_device((sample.input, sample.args, sample.kwargs))
-                    (op.inplace_variant or op.method_variant)(args[0], *args[1], **{
-                        k: v for k, v in args[2].items() if k in ("alpha", "value", "rounding_mode")})
+                    (op.inplace_variant or op.method_variant)(
+                        args[0],
+                        *args[1],
+                        **{
+                            k: v
+                            for k, v in args[2].items()
+                            if k in ("alpha", "value", "rounding_mode")
+                        },
+                    )
 
 
 if __name__ == "__main__":

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every op of torch's OpInfo database on the device against torch CPU: results, gradients, in-place.
+"""Every op of torch's OpInfo database on the device against torch CPU: results, gradients and
+in-place forms.
 
-The oracle is the same call on CPU tensors. ``--op-samples N`` caps the samples per op and dtype (each new
-shape is a compile); 0 means all. Ops outside the table run through the CPU fallback, which must be right
-too; ``test_no_silent_fallback`` keeps the list of those that still need it.
+The oracle is the same call on CPU tensors. ``--op-samples N`` caps the samples per op and dtype
+(each new shape is a compile); 0 means all. Ops outside the table run through the CPU fallback,
+which must be right too.
 """
 
 import pytest
 import torch
-import torch_tpu  # noqa: F401
 from torch.testing._internal.common_methods_invocations import op_db
-from torch.utils._pytree import tree_map, tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map
+
+import torch_tpu  # noqa: F401
 
 DTYPES = (torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.complex64)
 TOLERANCE = {  # rtol, atol
@@ -24,29 +26,61 @@ TOLERANCE = {  # rtol, atol
 
 # The result is not a function of the input alone, or is not promised.
 UNSPECIFIED = {
-    "empty": "uninitialized", "empty_like": "uninitialized", "empty_permuted": "uninitialized",
-    "empty_strided": "uninitialized", "new_empty": "uninitialized", "new_empty_strided": "uninitialized",
-    "rand_like": "random", "randn": "random", "randn_like": "random", "randint": "random",
-    "randint_like": "random", "normal": "random", "bernoulli": "random", "cauchy": "random",
-    "exponential": "random", "geometric": "random", "log_normal": "random", "uniform": "random",
-    "multinomial": "random", "nn.functional.dropout": "random", "nn.functional.dropout2d": "random",
-    "nn.functional.dropout3d": "random", "nn.functional.alpha_dropout": "random",
-    "nn.functional.feature_alpha_dropout": "random", "nn.functional.rrelu": "random",
+    "empty": "uninitialized",
+    "empty_like": "uninitialized",
+    "empty_permuted": "uninitialized",
+    "empty_strided": "uninitialized",
+    "new_empty": "uninitialized",
+    "new_empty_strided": "uninitialized",
+    "rand_like": "random",
+    "randn": "random",
+    "randn_like": "random",
+    "randint": "random",
+    "randint_like": "random",
+    "normal": "random",
+    "bernoulli": "random",
+    "cauchy": "random",
+    "exponential": "random",
+    "geometric": "random",
+    "log_normal": "random",
+    "uniform": "random",
+    "multinomial": "random",
+    "nn.functional.dropout": "random",
+    "nn.functional.dropout2d": "random",
+    "nn.functional.dropout3d": "random",
+    "nn.functional.alpha_dropout": "random",
+    "nn.functional.feature_alpha_dropout": "random",
+    "nn.functional.rrelu": "random",
     "nn.functional.multi_head_attention_forward": "random: dropout inside",
-    "nn.functional.fractional_max_pool2d": "random", "nn.functional.fractional_max_pool3d": "random",
-    "svd_lowrank": "random", "pca_lowrank": "random", "torch.ops.aten._efficient_attention_forward": "CUDA",
-    "torch.ops.aten._flash_attention_forward": "CUDA", "to_sparse": "sparse", "sparse.mm": "sparse",
-    "sparse.sampled_addmm": "sparse", "jiterator_unary": "CUDA", "jiterator_binary": "CUDA",
-    "jiterator_4inputs_with_extra_args": "CUDA", "jiterator_binary_return_by_ref": "CUDA",
-    "jiterator_2inputs_2outputs": "CUDA", "linalg.eig": "vectors up to phase",
-    "linalg.eigh": "vectors up to sign", "linalg.svd": "vectors up to sign", "svd": "vectors up to sign",
+    "nn.functional.fractional_max_pool2d": "random",
+    "nn.functional.fractional_max_pool3d": "random",
+    "svd_lowrank": "random",
+    "pca_lowrank": "random",
+    "torch.ops.aten._efficient_attention_forward": "CUDA",
+    "torch.ops.aten._flash_attention_forward": "CUDA",
+    "to_sparse": "sparse",
+    "sparse.mm": "sparse",
+    "sparse.sampled_addmm": "sparse",
+    "jiterator_unary": "CUDA",
+    "jiterator_binary": "CUDA",
+    "jiterator_4inputs_with_extra_args": "CUDA",
+    "jiterator_binary_return_by_ref": "CUDA",
+    "jiterator_2inputs_2outputs": "CUDA",
+    "linalg.eig": "vectors up to phase",
+    "linalg.eigh": "vectors up to sign",
+    "linalg.svd": "vectors up to sign",
+    "svd": "vectors up to sign",
 }
 
 
 def cases():
     for op in op_db:
         name = op.name + (f".{op.variant_test_name}" if op.variant_test_name else "")
-        if op.name in UNSPECIFIED or op.name.startswith("sparse.") or "masked" in op.name.split("."):
+        if (
+            op.name in UNSPECIFIED
+            or op.name.startswith("sparse.")
+            or "masked" in op.name.split(".")
+        ):
             continue
         for dtype in DTYPES:
             if dtype in op.supported_dtypes("cpu"):
@@ -64,7 +98,7 @@ def device_kwargs(kwargs):
 def compare(got, expected, dtype, scale=1):
     got, expected = tree_leaves(got), tree_leaves(expected)
     assert len(got) == len(expected)
-    for g, e in zip(got, expected):
+    for g, e in zip(got, expected, strict=True):
         if not isinstance(e, torch.Tensor):
             assert g == e or (g != g and e != e), f"{g} against {e}"
             continue
@@ -92,7 +126,11 @@ def capped(samples, limit):
 def test_forward(op, dtype, op_samples):
     for sample in capped(samples_of(op, dtype), op_samples):
         expected = op(sample.input, *sample.args, **sample.kwargs)
-        got = op(to_device(sample.input), *to_device(sample.args), **device_kwargs(to_device(sample.kwargs)))
+        got = op(
+            to_device(sample.input),
+            *to_device(sample.args),
+            **device_kwargs(to_device(sample.kwargs)),
+        )
         compare(got, expected, dtype)
 
 
@@ -108,7 +146,9 @@ def test_inplace(op, dtype, op_samples):
         except RuntimeError:
             # What torch refuses on CPU must not pass on the device.
             with pytest.raises(RuntimeError):
-                inplace(to_device(sample.input), *to_device(sample.args), **to_device(sample.kwargs))
+                inplace(
+                    to_device(sample.input), *to_device(sample.args), **to_device(sample.kwargs)
+                )
             continue
         tpu = to_device(sample.input).clone()
         got = inplace(tpu, *to_device(sample.args), **to_device(sample.kwargs))
@@ -117,20 +157,33 @@ def test_inplace(op, dtype, op_samples):
 
 
 def float_leaves(value):
-    return [v for v in tree_leaves(value)
-            if isinstance(v, torch.Tensor) and (v.is_floating_point() or v.is_complex())]
+    return [
+        v
+        for v in tree_leaves(value)
+        if isinstance(v, torch.Tensor) and (v.is_floating_point() or v.is_complex())
+    ]
 
 
 @pytest.mark.parametrize(
-    "op", [pytest.param(c.values[0], id=c.id.split("-float32")[0]) for c in cases()
-           if c.values[1] is torch.float32 and c.values[0].supports_autograd])
+    "op",
+    [
+        pytest.param(c.values[0], id=c.id.split("-float32")[0])
+        for c in cases()
+        if c.values[1] is torch.float32 and c.values[0].supports_autograd
+    ],
+)
 def test_gradients(op, op_samples):
     for sample in capped(samples_of(op, torch.float32), max(1, op_samples // 2)):
         grads = []
         for device in ("cpu", "tpu"):
             args = tree_map(
-                lambda v: v.detach().to(device).requires_grad_(v.is_floating_point() or v.is_complex())
-                if isinstance(v, torch.Tensor) else v, (sample.input, sample.args, sample.kwargs))
+                lambda v, device=device: (
+                    v.detach().to(device).requires_grad_(v.is_floating_point() or v.is_complex())
+                    if isinstance(v, torch.Tensor)
+                    else v
+                ),
+                (sample.input, sample.args, sample.kwargs),
+            )
             out = op(args[0], *args[1], **(device_kwargs(args[2]) if device == "tpu" else args[2]))
             if sample.output_process_fn_grad is not None:
                 out = sample.output_process_fn_grad(out)

@@ -12,7 +12,11 @@ def test_windows_with_reason_ops_and_user_line():
     (window,) = report.records
     assert window["reason"] == "host_read"
     assert window["ops"] == 3
-    assert dict(map(tuple, window["op_counts"])) == {"aten::add.Tensor": 1, "aten::mul.Tensor": 1, "aten::sum": 1}
+    assert dict(map(tuple, window["op_counts"])) == {
+        "aten::add.Tensor": 1,
+        "aten::mul.Tensor": 1,
+        "aten::sum": 1,
+    }
     assert window["first_line"].startswith("test_explain.py:")
     assert "host_read" in report.table() and "test_explain.py" in report.table()
 
