@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Max and average pooling. A window is taken apart by dimension: one strided slice per kernel
-// position and an elementwise combination, which vectorizes. Measured on the CPU plugin 0.81, 4 x 64
-// x 112 x 112, kernel 3, stride 2: maximum and index 11 ms, 138 ms as reduce-window; mean 2.3 and 4.2.
+// position and an elementwise combination, which vectorizes. Measured on the CPU plugin 0.81, 4 x
+// 64 x 112 x 112, kernel 3, stride 2: maximum and index 11 ms, 138 ms as reduce-window; mean 2.3
+// and 4.2.
 #include <algorithm>
 #include <limits>
 #include <numeric>

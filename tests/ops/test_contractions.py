@@ -6,6 +6,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+
 import torch_tpu  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("no_fallback")
@@ -31,7 +32,7 @@ def both(f, *tensors, grad=None):
 def assert_same(f, *tensors, rtol=1e-4, atol=1e-5):
     expected, got = both(f, *tensors)
     assert len(expected) == len(got)
-    for e, g in zip(expected, got):
+    for e, g in zip(expected, got, strict=True):
         torch.testing.assert_close(g.cpu(), e, rtol=rtol, atol=atol)
 
 
@@ -50,15 +51,23 @@ def test_attention(kv_heads, causal, rows, columns):
     q, k, v = qkv(kv_heads=kv_heads, rows=rows, columns=columns)
     assert_same(
         lambda q, k, v: F.scaled_dot_product_attention(
-            q, k, v, is_causal=causal, enable_gqa=kv_heads != 4), q, k, v)
+            q, k, v, is_causal=causal, enable_gqa=kv_heads != 4
+        ),
+        q,
+        k,
+        v,
+    )
 
 
 def test_attention_in_blocks():
     """More query rows than one block, and a causal mask that cuts columns per block."""
     q, k, v = qkv(batch=1, heads=2, kv_heads=1, rows=1100, columns=1100, depth=4)
     assert_same(
-        lambda q, k, v: F.scaled_dot_product_attention(
-            q, k, v, is_causal=True, enable_gqa=True), q, k, v)
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True),
+        q,
+        k,
+        v,
+    )
 
 
 @pytest.mark.parametrize("shape", [(2, 1, 9, 9), (9, 9), (4, 1, 9), (1, 1, 9, 1), (9,)])
@@ -66,7 +75,8 @@ def test_attention_bias_gradient(shape):
     q, k, v = qkv()
     bias = torch.randn(shape)
     assert_same(
-        lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=m), q, k, v, bias)
+        lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=m), q, k, v, bias
+    )
 
 
 def test_attention_rows_that_see_nothing_are_zero():
@@ -74,9 +84,10 @@ def test_attention_rows_that_see_nothing_are_zero():
     mask = torch.ones(9, 9, dtype=torch.bool)
     mask[3] = False
     expected, got = both(
-        lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=m), q, k, v, mask)
+        lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=m), q, k, v, mask
+    )
     assert torch.all(got[0][:, :, 3] == 0)
-    for e, g in zip(expected, got):
+    for e, g in zip(expected, got, strict=True):
         assert torch.isfinite(g).all()
         torch.testing.assert_close(g.cpu(), e, rtol=1e-4, atol=1e-5)
 
@@ -137,7 +148,7 @@ def test_grouped_mm(counts, dtype):
     grad_a, grad_w = torch.autograd.grad(out, [a, w], grad.to("tpu"))
     exact_a, exact_w = (t.detach().cpu().double().requires_grad_() for t in (a, w))
     starts = [0] + ends.tolist()
-    parts = [exact_a[starts[i]:starts[i + 1]] @ exact_w[i].T for i in range(4)]
+    parts = [exact_a[starts[i] : starts[i + 1]] @ exact_w[i].T for i in range(4)]
     exact = torch.cat(parts)
     exact.backward(grad[:used].double())
     tolerance = {"rtol": 1e-2, "atol": 2e-2} if dtype is torch.bfloat16 else {}
@@ -146,26 +157,51 @@ def test_grouped_mm(counts, dtype):
     torch.testing.assert_close(grad_w.cpu(), exact_w.grad.to(dtype), **tolerance)
 
 
-@pytest.mark.parametrize("spatial,groups,stride,padding,dilation",
-                         [(1, 2, 2, 3, 2), (3, 1, 2, 1, 1), (3, 6, 1, 0, 1), (2, 1, 1, 1, 1),
-                          (2, 1, 3, 1, 1), (2, 2, 2, 3, 2), (2, 6, 2, 0, 1), (2, 6, 1, 2, 2)])
+@pytest.mark.parametrize(
+    "spatial,groups,stride,padding,dilation",
+    [
+        (1, 2, 2, 3, 2),
+        (3, 1, 2, 1, 1),
+        (3, 6, 1, 0, 1),
+        (2, 1, 1, 1, 1),
+        (2, 1, 3, 1, 1),
+        (2, 2, 2, 3, 2),
+        (2, 6, 2, 0, 1),
+        (2, 6, 1, 2, 2),
+    ],
+)
 def test_convolution(spatial, groups, stride, padding, dilation):
     torch.manual_seed(0)
     conv = (F.conv1d, F.conv2d, F.conv3d)[spatial - 1]
     x = torch.randn(2, 6, *(9, 8, 7)[:spatial])
     w, b = torch.randn(12, 6 // groups, *(3, 2, 3)[:spatial]), torch.randn(12)
-    assert_same(lambda x, w, b: conv(x, w, b, stride, padding, dilation, groups), x, w, b,
-                rtol=1e-4, atol=1e-4)
+    assert_same(
+        lambda x, w, b: conv(x, w, b, stride, padding, dilation, groups),
+        x,
+        w,
+        b,
+        rtol=1e-4,
+        atol=1e-4,
+    )
 
 
-@pytest.mark.parametrize("groups,stride,padding,output_padding,dilation",
-                         [(1, 1, 0, 0, 1), (2, 2, 1, 1, 1), (6, 3, 4, 2, 3), (1, 2, 0, 2, 3)])
+@pytest.mark.parametrize(
+    "groups,stride,padding,output_padding,dilation",
+    [(1, 1, 0, 0, 1), (2, 2, 1, 1, 1), (6, 3, 4, 2, 3), (1, 2, 0, 2, 3)],
+)
 def test_transposed_convolution(groups, stride, padding, output_padding, dilation):
     torch.manual_seed(0)
     x, w, b = torch.randn(2, 6, 5, 4), torch.randn(6, 4, 3, 2), torch.randn(4 * groups)
     assert_same(
-        lambda x, w, b: F.conv_transpose2d(x, w, b, stride, padding, output_padding, groups,
-                                           dilation), x, w, b, rtol=1e-4, atol=1e-4)
+        lambda x, w, b: F.conv_transpose2d(
+            x, w, b, stride, padding, output_padding, groups, dilation
+        ),
+        x,
+        w,
+        b,
+        rtol=1e-4,
+        atol=1e-4,
+    )
 
 
 def test_pool_indices_of_ties_nan_and_lowest():
