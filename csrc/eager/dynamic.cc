@@ -5,9 +5,11 @@
 #include <ATen/ops/broadcast_tensors.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/eq.h>
+#include <ATen/ops/unique_consecutive.h>
 #include <ATen/ops/zeros.h>
 #include <torch/library.h>
 
+#include "csrc/base/counters.h"
 #include "csrc/eager/copy.h"
 #include "csrc/eager/table_op.h"
 
@@ -60,10 +62,13 @@ std::tuple<Tensor, Tensor, Tensor> Unique2(const Tensor& self, bool, bool return
 std::tuple<Tensor, Tensor, Tensor> UniqueConsecutive(const Tensor& self, bool return_inverse,
                                                      bool return_counts,
                                                      std::optional<int64_t> dim) {
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      !dim.has_value() || self.dim() == 1,
-      "[aten::unique_consecutive] with dim is not supported on tpu for more "
-      "than one dimension. Try: tensor.cpu().unique_consecutive(...).");
+  if (dim.has_value() && self.dim() != 1) {
+    // Whole rows as keys are not in the table.
+    CountFallback("aten::unique_consecutive");
+    auto [values, inverse, counts] =
+        at::unique_consecutive(self.cpu(), return_inverse, return_counts, dim);
+    return {values.to(self.device()), inverse.to(self.device()), counts.to(self.device())};
+  }
   return Unique(self, "tpu::unique_consecutive_padded", return_inverse, return_counts);
 }
 

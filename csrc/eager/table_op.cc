@@ -332,6 +332,10 @@ void TableOp::PlanOutputs(const IValue* args, Entry* entry) {
     if (functional_) {
       TORCH_CHECK(written < results.size(), "[", name, "] writes more tensors than ",
                   functional_->operator_name(), " returns");
+      // Not every meta kernel checks this for its in-place and out= forms.
+      TORCH_CHECK(c10::canCast(results[written].scalar_type(), tensor.scalar_type()), "[", name,
+                  "] result type ", results[written].scalar_type(),
+                  " can't be cast to the desired output type ", tensor.scalar_type());
       output.shape = ShapeOf(results[written], name);
       if (output.shape.dtype != own.dtype) output.stored = own.dtype;
     } else {

@@ -38,7 +38,7 @@ OP("aten::angle") {
   self = x.arg("self");
   return Select(IsNan(self), self, Select(self < 0, Like(self, kPi), ZerosLike(self)));
 }
-OP("aten::_conj_physical", {.tolerance = Tolerance::kExact}) {
+OPS(({"aten::_conj_physical", "aten::conj_physical_"}), {.tolerance = Tolerance::kExact}) {
   Value self = x.tensor("self");
   if (!hlo::IsComplex(self.dtype())) return self;
   return x.builder().Complex(x.builder().Unary("stablehlo.real", self),

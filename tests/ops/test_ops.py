@@ -24,6 +24,9 @@ TOLERANCE = {  # rtol, atol
     torch.complex128: (1e-7, 1e-7),
 }
 
+# Indices of equal elements come in no promised order: the values they name are compared instead.
+TIES = {"sort", "topk", "kthvalue", "mode", "median", "nanmedian"}
+
 # The result is not a function of the input alone, or is not promised.
 UNSPECIFIED = {
     "empty": "uninitialized",
@@ -70,6 +73,11 @@ UNSPECIFIED = {
     "linalg.eigh": "vectors up to sign",
     "linalg.svd": "vectors up to sign",
     "svd": "vectors up to sign",
+    "argsort": "ties in no promised order",
+    "to": "goes to a device the sample names",
+    "tensor_split": "wants its indices on the CPU",
+    "as_strided.partial_views": "reads the storage behind a view, which a copy does not have",
+    "chalf": "the device has no complex32",
 }
 
 
@@ -78,6 +86,7 @@ def cases():
         name = op.name + (f".{op.variant_test_name}" if op.variant_test_name else "")
         if (
             op.name in UNSPECIFIED
+            or name in UNSPECIFIED
             or op.name.startswith("sparse.")
             or "masked" in op.name.split(".")
         ):
@@ -110,9 +119,37 @@ def compare(got, expected, dtype, scale=1):
         torch.testing.assert_close(g.cpu(), e, rtol=rtol * scale, atol=atol * scale, equal_nan=True)
 
 
-def samples_of(op, dtype):
+def widened(value):
+    """bfloat16 tensors as float32, for an oracle that does not round in between."""
+    return tree_map(
+        lambda v: v.float() if isinstance(v, torch.Tensor) and v.dtype is torch.bfloat16 else v, value
+    )
+
+
+def check(op, call, sample, got, dtype):
+    """Against CPU; bfloat16 may instead agree with the same call in float32, which rounds once."""
+    expected = call(sample.input, *sample.args, **sample.kwargs)
+    if op.name in TIES and isinstance(expected, tuple):
+        got, expected = tuple(got)[:1], tuple(expected)[:1]
+    if dtype is not torch.bfloat16:
+        return compare(got, expected, dtype)
+    try:
+        compare(got, expected, dtype)
+    except AssertionError:
+        wide = widened((sample.input, sample.args, sample.kwargs))
+        exact = tree_map(
+            lambda w, e: w.to(e.dtype) if isinstance(e, torch.Tensor) else w,
+            call(wide[0], *wide[1], **wide[2]),
+            expected,
+        )
+        if op.name in TIES and isinstance(exact, tuple):
+            exact = tuple(exact)[:1]
+        compare(got, exact, dtype)
+
+
+def samples_of(op, dtype, requires_grad=False):
     torch.manual_seed(0)
-    return list(op.sample_inputs("cpu", dtype, requires_grad=False))
+    return list(op.sample_inputs("cpu", dtype, requires_grad=requires_grad))
 
 
 def capped(samples, limit):
@@ -125,13 +162,12 @@ def capped(samples, limit):
 @pytest.mark.parametrize("op,dtype", cases())
 def test_forward(op, dtype, op_samples):
     for sample in capped(samples_of(op, dtype), op_samples):
-        expected = op(sample.input, *sample.args, **sample.kwargs)
         got = op(
             to_device(sample.input),
             *to_device(sample.args),
             **device_kwargs(to_device(sample.kwargs)),
         )
-        compare(got, expected, dtype)
+        check(op, op, sample, got, dtype)
 
 
 @pytest.mark.parametrize("op,dtype", [c for c in cases() if c.values[0].get_inplace() is not None])
@@ -140,9 +176,8 @@ def test_inplace(op, dtype, op_samples):
     for sample in capped(samples_of(op, dtype), max(1, op_samples // 2)):
         if sample.broadcasts_input:
             continue
-        cpu = sample.input.clone()
         try:
-            expected = inplace(cpu, *sample.args, **sample.kwargs)
+            inplace(sample.input.clone(), *sample.args, **sample.kwargs)
         except RuntimeError:
             # What torch refuses on CPU must not pass on the device.
             with pytest.raises(RuntimeError):
@@ -153,7 +188,7 @@ def test_inplace(op, dtype, op_samples):
         tpu = to_device(sample.input).clone()
         got = inplace(tpu, *to_device(sample.args), **to_device(sample.kwargs))
         assert got is tpu
-        compare(got, expected, dtype)
+        check(op, lambda x, *a, **k: inplace(x.clone(), *a, **k), sample, got, dtype)
 
 
 def float_leaves(value):
@@ -173,12 +208,12 @@ def float_leaves(value):
     ],
 )
 def test_gradients(op, op_samples):
-    for sample in capped(samples_of(op, torch.float32), max(1, op_samples // 2)):
+    for sample in capped(samples_of(op, torch.float32, True), max(1, op_samples // 2)):
         grads = []
         for device in ("cpu", "tpu"):
             args = tree_map(
                 lambda v, device=device: (
-                    v.detach().to(device).requires_grad_(v.is_floating_point() or v.is_complex())
+                    v.detach().to(device).requires_grad_(v.requires_grad)
                     if isinstance(v, torch.Tensor)
                     else v
                 ),
