@@ -122,7 +122,8 @@ def compare(got, expected, dtype, scale=1):
 def widened(value):
     """bfloat16 tensors as float32, for an oracle that does not round in between."""
     return tree_map(
-        lambda v: v.float() if isinstance(v, torch.Tensor) and v.dtype is torch.bfloat16 else v, value
+        lambda v: v.float() if isinstance(v, torch.Tensor) and v.dtype is torch.bfloat16 else v,
+        value,
     )
 
 

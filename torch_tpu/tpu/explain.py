@@ -15,7 +15,7 @@ class explain:
 
     A line per kind of window: why it closed, ops, inputs and outputs, how often it came from
     memory, from disk, or from the compiler, milliseconds spent, its most frequent ops, and the
-    user's lines between which it was recorded. Recording lines slows ops down by a few microseconds.
+    user's lines between which it was recorded. Recording lines costs a few microseconds per op.
     """
 
     def __init__(self, *, quiet: bool = False) -> None:
