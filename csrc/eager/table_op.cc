@@ -23,6 +23,7 @@
 #include "csrc/eager/meta.h"
 #include "csrc/eager/mode.h"
 #include "csrc/eager/precision.h"
+#include "csrc/eager/shape_churn.h"
 #include "csrc/eager/wrap.h"
 
 namespace torch_tpu::eager {
@@ -264,6 +265,7 @@ const Entry* TableOp::Miss(const IValue* args, Signature& signature) {
       }
     }
   }
+  NoteNewSignature(call);
   // A lowering's refusal belongs to the line that called, not to the window's end.
   if (Defers()) ThrowIfError(program::Emit(recorded.Alone()).status());
   return AddEntry(std::move(entry), signature.Hash());
