@@ -44,11 +44,10 @@ OP("aten::_thnn_fused_lstm_cell_backward_impl") {  // grad_gates, grad_cx, grad_
   Value grad_cy = x.has("grad_cy") ? Typed(x, "grad_cy") : ZerosLike(cx);
   Value tanh_cy = Tanh(cy);
   Value grad_cell_state = TanhGrad(grad_hy * output, tanh_cy) + grad_cy;
-  Value grad_gates = x.builder().Concatenate({LogisticGrad(grad_cell_state * cell, input),
-                                              LogisticGrad(grad_cell_state * cx, forget),
-                                              TanhGrad(grad_cell_state * input, cell),
-                                              LogisticGrad(grad_hy * tanh_cy, output)},
-                                             1);
+  Value grad_gates = x.builder().Concatenate(
+      {LogisticGrad(grad_cell_state * cell, input), LogisticGrad(grad_cell_state * cx, forget),
+       TanhGrad(grad_cell_state * input, cell), LogisticGrad(grad_hy * tanh_cy, output)},
+      1);
   return {grad_gates, grad_cell_state * forget,
           x.boolean("has_bias") ? Sum(grad_gates, {0}) : Value()};
 }
