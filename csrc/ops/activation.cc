@@ -56,7 +56,7 @@ OP("aten::_prelu_kernel_backward") {
 OP("aten::gelu") {
   Value self = x.arg("self");
   if (x.string("approximate") == "tanh") return self * 0.5 * (1.0 + TanhGelu(self).tanh);
-  return self * 0.5 * (1.0 + Erf(self * std::numbers::sqrt2 * 0.5));
+  return self * NormalCdf(self);
 }
 OP("aten::gelu_backward") {
   Value grad = x.arg("grad_output"), self = x.arg("self");
@@ -65,7 +65,7 @@ OP("aten::gelu_backward") {
     Value left = 0.5 * (1.0 + gelu.tanh);
     return grad * (left + 0.5 * self * (1.0 - gelu.tanh * gelu.tanh) * gelu.slope);
   }
-  Value cdf = 0.5 * (1.0 + Erf(self * std::numbers::sqrt2 * 0.5));
+  Value cdf = NormalCdf(self);
   Value density = Exp(self * self * -0.5) * (1 / std::sqrt(2 * std::numbers::pi));
   return grad * (cdf + self * density);
 }
@@ -89,13 +89,11 @@ OP("aten::mish_backward") {
 }
 OP("aten::sigmoid_backward") {
   Value output = x.arg("output");
-  if (hlo::IsComplex(output.dtype())) x.Unsupported("sigmoid_backward of complex tensors");
-  return x.arg("grad_output") * (1.0 - output) * output;
+  return x.arg("grad_output") * Conj((1.0 - output) * output);
 }
 OP("aten::tanh_backward") {
   Value output = x.arg("output");
-  if (hlo::IsComplex(output.dtype())) x.Unsupported("tanh_backward of complex tensors");
-  return x.arg("grad_output") * (1.0 - output * output);
+  return x.arg("grad_output") * Conj(1.0 - output * output);
 }
 
 OP("aten::elu") {
@@ -174,8 +172,7 @@ OP("aten::softshrink_backward", {.tolerance = Tolerance::kExact}) {
   return Select((self >= -bound) & (self <= bound), Zero(grad), grad);
 }
 
-// ---- gated linear unit: the first half times the sigmoid of the second
-// ---------------------------------
+// ---- gated linear unit: the first half times the sigmoid of the second -------------------------
 namespace {
 
 struct Halves {

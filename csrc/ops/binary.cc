@@ -8,8 +8,7 @@
 
 namespace torch_tpu::ops {
 
-// ---- add, subtract, multiply, divide
-// ------------------------------------------------------------------
+// ---- add, subtract, multiply, divide -----------------------------------------------------------
 OPS(({"aten::add.Tensor", "aten::add.Scalar"})) {
   return Plus(x.arg("self"), Times(x.scalar("alpha"), x.arg("other")));
 }
@@ -45,8 +44,7 @@ OPS(({"aten::lerp.Scalar", "aten::lerp.Tensor"})) {
   return Lerp(x.arg("self"), x.arg("end"), x.arg("weight"));
 }
 
-// ---- powers and logarithms
-// ----------------------------------------------------------------------------
+// ---- powers and logarithms ---------------------------------------------------------------------
 OPS(({"aten::pow.Tensor_Tensor", "aten::pow.Scalar"})) {
   return Power(x.arg("self"), x.arg("exponent"));
 }
@@ -82,8 +80,7 @@ OPS(({"aten::special_xlog1py", "aten::special_xlog1py.self_scalar",
   return Select(IsNan(b), b, Select(Eq(a, 0), ZerosLike(a), a * Log1p(b)));
 }
 
-// ---- extremes and bounds
-// ------------------------------------------------------------------------------
+// ---- extremes and bounds -----------------------------------------------------------------------
 OP("aten::maximum", {.tolerance = Tolerance::kExact}) {
   return Maximum(x.arg("self"), x.arg("other"));
 }
@@ -109,8 +106,7 @@ OPS(({"aten::clamp_max", "aten::clamp_max.Tensor"}), {.tolerance = Tolerance::kE
   return ClampTo(x.arg("self"), Value(), x.arg("max"));
 }
 
-// ---- signs, angles, neighbours
-// ------------------------------------------------------------------------
+// ---- signs, angles, neighbours -----------------------------------------------------------------
 OPS(({"aten::copysign.Tensor", "aten::copysign.Scalar"}), {.tolerance = Tolerance::kExact}) {
   return CopySign(x.arg("self"), x.arg("other"));
 }
@@ -137,8 +133,7 @@ OP("aten::nextafter", {.tolerance = Tolerance::kExact}) {
   return Select(IsNan(from) | IsNan(to), from + to, stepped);
 }
 
-// ---- integers
-// -----------------------------------------------------------------------------------------
+// ---- integers ----------------------------------------------------------------------------------
 namespace {
 
 // Euclid, all elements until the last one is done.

@@ -38,8 +38,7 @@ OPS(({"aten::polar", "aten::polar.out"})) {
   return x.builder().Complex(length * Cos(angle), length * Sin(angle));
 }
 
-// ---- ranges: as torch, integers in s64 and floats in f64
-// -----------------------------------------------
+// ---- ranges: as torch, integers in s64 and floats in f64 ---------------------------------------
 namespace {
 
 // Positions 0, 1, 2, ... in row-major order over the result.
@@ -79,8 +78,7 @@ OP("aten::logspace.out") {
   return Pow(BroadcastTo(x.scalar("base", dtype), exponents.dims()), exponents);
 }
 
-// ---- matrices by position
-// ------------------------------------------------------------------------------
+// ---- matrices by position ----------------------------------------------------------------------
 namespace {
 
 // Column minus row, over the last two dims.

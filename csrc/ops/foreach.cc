@@ -101,8 +101,7 @@ Dims AllDims(Value v) {
 
 }  // namespace
 
-// ---- arithmetic
-// ------------------------------------------------------------------------------------------
+// ---- arithmetic --------------------------------------------------------------------------------
 OPS(({"aten::_foreach_add.Scalar", "aten::_foreach_add.List", "aten::_foreach_add.ScalarList",
       "aten::_foreach_add.Tensor"})) {
   return MapScaled(x, Plus);
@@ -155,8 +154,7 @@ OP("aten::_foreach_pow.ScalarAndTensor") {
   return out;
 }
 
-// ---- functions of one tensor
-// -------------------------------------------------------------------------------
+// ---- functions of one tensor -------------------------------------------------------------------
 OP("aten::_foreach_abs") {
   Values out = x.tensors("self");  // complex to real: not through the result's type
   for (Value& v : out) v = hlo::IsSigned(v.dtype()) ? Abs(v) : v;
@@ -205,8 +203,7 @@ OPS(({"aten::_foreach_clone"})) {
 }
 OP("aten::_foreach_copy") { return Operands(x, "src"); }
 
-// ---- reductions, each tensor to one number
-// -------------------------------------------------------------------
+// ---- reductions, each tensor to one number -----------------------------------------------------
 namespace {
 
 // sum |v|^order, or with order infinite the extreme of |v|.

@@ -79,7 +79,12 @@ Value FloorDivide(Value a, Value b) {
   return Select(Eq(b, 0), quotient, floor);
 }
 
-Value Power(Value a, Value b) { return Pow(a, b); }
+Value Power(Value a, Value b) {
+  if (!hlo::IsComplex(a.dtype())) return Pow(a, b);
+  // Zero's logarithm makes NaN of what is 0 to a power with a positive real part.
+  Value power = Pow(a, b);
+  return Select(Eq(a, 0) & (b.builder().Unary("stablehlo.real", b) > 0), ZerosLike(power), power);
+}
 
 Value PowerOf(Value x, double exponent) {
   if (exponent == 0) return OnesLike(x);
@@ -112,8 +117,26 @@ Value Exp2(Value x) {
   if (hlo::IsComplex(x.dtype())) return Exp(x * std::numbers::ln2);
   return Pow(Like(x, 2), x);
 }
-Value Log2(Value x) { return Log(x) / std::numbers::ln2; }
-Value Log10(Value x) { return Log(x) / std::numbers::ln10; }
+Value Conj(Value x) {
+  if (!hlo::IsComplex(x.dtype())) return x;
+  hlo::Builder& b = x.builder();
+  return b.Complex(b.Unary("stablehlo.real", x), -b.Unary("stablehlo.imag", x));
+}
+
+namespace {
+
+Value LogOver(Value x, double divisor) {
+  Value log = Log(x);
+  if (!hlo::IsComplex(x.dtype())) return log / divisor;
+  hlo::Builder& b = x.builder();  // by parts: complex division makes NaN of infinities
+  return b.Complex(b.Unary("stablehlo.real", log) / divisor,
+                   b.Unary("stablehlo.imag", log) / divisor);
+}
+
+}  // namespace
+
+Value Log2(Value x) { return LogOver(x, std::numbers::ln2); }
+Value Log10(Value x) { return LogOver(x, std::numbers::ln10); }
 
 Value Log1pExp(Value x) { return Max(x, ZerosLike(x)) + Log1p(Exp(-Abs(x))); }
 

@@ -27,6 +27,7 @@ Value PowerOf(Value x, double exponent);
 Value Lerp(Value start, Value end, Value weight);
 // max(lo, min(x, hi)) with NaN kept; an absent bound is open. lo > hi gives hi.
 Value ClampTo(Value x, Value lo, Value hi);
+Value Conj(Value x);             // reals: x
 Value Exp2(Value x);
 Value Log2(Value x);
 Value Log10(Value x);
@@ -35,6 +36,7 @@ Value Log1pExp(Value x);
 
 // Special functions of float operands.
 Value Erfc(Value x);
+Value NormalCdf(Value x);  // 0 and 1 exactly far out, where XLA's erf stops short of 1
 Value Erfcx(Value x);
 Value ErfInv(Value x);
 Value LogNdtr(Value x);

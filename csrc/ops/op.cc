@@ -54,8 +54,7 @@ bool View::identity() const {
   return true;
 }
 
-// ---- what a lowering sees
-// --------------------------------------------------------------------------
+// ---- what a lowering sees ----------------------------------------------------------------------
 
 Lowering::Lowering(const Call& call, hlo::Builder& builder, const Values& values)
     : call_(call), builder_(builder), values_(values), read_cache_(call.args.size()) {}
@@ -251,8 +250,7 @@ void Lowering::CheckBounds(ArgRef a, Value index, int64_t bound, bool wrap) {
 
 void Lowering::Unsupported(const std::string& what) const { throw hlo::Error(what); }
 
-// ---- one call
-// ----------------------------------------------------------------------------------------
+// ---- one call ----------------------------------------------------------------------------------
 
 namespace {
 

@@ -137,8 +137,7 @@ OPS(({"aten::_fused_adagrad_", "aten::_fused_adagrad_.tensor_lr"})) {
   return Concat({params, grads, sums, writes_steps ? steps : Values()});
 }
 
-// ---- gradient scaling
-// --------------------------------------------------------------------------------
+// ---- gradient scaling --------------------------------------------------------------------------
 OP("aten::_amp_foreach_non_finite_check_and_unscale_") {
   Values grads = x.tensors("self");
   Value found = Ne(x.scalar("found_inf", DType::kF32), 0);

@@ -8,8 +8,7 @@
 
 namespace torch_tpu::ops {
 
-// ---- error functions
-// -------------------------------------------------------------------------------
+// ---- error functions ---------------------------------------------------------------------------
 OP("aten::erf") { return Erf(x.arg("self")); }
 OP("aten::erfc") { return Erfc(x.arg("self")); }
 OP("aten::erfinv") { return ErfInv(x.arg("self")); }
@@ -25,8 +24,7 @@ OP("aten::special_entr") {
   return Select(IsNan(self) | (self > 0), positive, outside);
 }
 
-// ---- gamma functions
-// -------------------------------------------------------------------------------
+// ---- gamma functions ---------------------------------------------------------------------------
 OP("aten::lgamma", {.tolerance = Tolerance::kApproximate}) { return Lgamma(x.arg("self")); }
 OP("aten::digamma", {.tolerance = Tolerance::kApproximate}) { return Digamma(x.arg("self")); }
 OP("aten::polygamma", {.tolerance = Tolerance::kApproximate}) {
@@ -48,8 +46,7 @@ OPS(({"aten::special_zeta", "aten::special_zeta.self_scalar", "aten::special_zet
   return Zeta(x.arg("self"), x.arg("other"));
 }
 
-// ---- Bessel functions
-// ------------------------------------------------------------------------------
+// ---- Bessel functions --------------------------------------------------------------------------
 OPS(({"aten::i0", "aten::special_modified_bessel_i0"})) {
   Value self = x.arg("self");
   return Exp(Abs(self)) * BesselI0e(self);

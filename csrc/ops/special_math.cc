@@ -98,6 +98,12 @@ Value BesselI1e(Value x) { return BesselIe(x, kI1Small, kI1Large, /*odd=*/true);
 
 Value Erfc(Value x) { return x.builder().Unary("chlo.erfc", x); }
 
+Value NormalCdf(Value x) {
+  Value erf = Erf(x * (std::numbers::sqrt2 / 2));
+  erf = Select(Abs(x) > 9, CopySign(OnesLike(x), x), erf);
+  return 0.5 * (1.0 + erf);
+}
+
 Value Erfcx(Value x) {
   Value size = Abs(x);
   Value far = Chebyshev(1.0 - 6.0 / (size + 3), kErfcx) / (1.0 + 2.0 * size);
@@ -138,7 +144,9 @@ Value Digamma(Value x) {
 
 Value Zeta(Value x, Value q) {
   // Adds terms until they start at 9 or more, then Euler-Maclaurin. Negative q works for whole x.
-  Value minus_x = -x, first = Pow(q, minus_x);
+  Value minus_x = -x, at_pole = (q <= 0) & Eq(q, Floor(q));
+  q = Select(at_pole, Like(q, 10), q);  // would count up forever
+  Value first = Pow(q, minus_x);
   Dims all(q.rank());
   for (int i = 0; i < q.rank(); ++i) all[i] = i;
   Value count = q.builder().ConstantInt(DType::kS32, 0);
@@ -164,8 +172,7 @@ Value Zeta(Value x, Value q) {
     factor = factor * (x + (2 * k - 1)) / start * (x + 2 * k) / start;
   }
   Value nan = Like(q, NAN), infinity = Like(q, INFINITY);
-  Value pole = Select(Eq(q, Floor(q)), infinity, Select(Ne(x, Floor(x)), nan, sum));
-  sum = Select(q <= 0, pole, sum);
+  sum = Select((q <= 0) & Ne(x, Floor(x)), nan, Select(at_pole, infinity, sum));
   return Select(Eq(x, 1), infinity, Select(x < 1, nan, sum));
 }
 

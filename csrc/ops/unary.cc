@@ -14,12 +14,14 @@ constexpr double kPi = std::numbers::pi;
 
 Value Chlo(Lowering& x, const char* op) { return x.builder().Unary(op, x.arg("self")); }
 
+// To the result's dtype and back, where torch has no wider intermediate.
+Value Rounded(Lowering& x, Value v) { return Convert(Convert(v, x.result().dtype), v.dtype()); }
+
 bool IsFloating(Value v) { return hlo::IsFloat(v.dtype()) || hlo::IsComplex(v.dtype()); }
 
 }  // namespace
 
-// ---- sign and parts
-// ------------------------------------------------------------------------------
+// ---- sign and parts ----------------------------------------------------------------------------
 OP("aten::abs", {.tolerance = Tolerance::kExact}) {
   Value self = x.tensor("self");
   return hlo::IsSigned(self.dtype()) ? Abs(self) : self;
@@ -39,14 +41,10 @@ OP("aten::angle") {
   return Select(IsNan(self), self, Select(self < 0, Like(self, kPi), ZerosLike(self)));
 }
 OPS(({"aten::_conj_physical", "aten::conj_physical_"}), {.tolerance = Tolerance::kExact}) {
-  Value self = x.tensor("self");
-  if (!hlo::IsComplex(self.dtype())) return self;
-  return x.builder().Complex(x.builder().Unary("stablehlo.real", self),
-                             -x.builder().Unary("stablehlo.imag", self));
+  return Conj(x.tensor("self"));
 }
 
-// ---- rounding: integers stay as they are
-// ------------------------------------------------------------
+// ---- rounding: integers stay as they are -------------------------------------------------------
 OP("aten::ceil", {.tolerance = Tolerance::kExact}) {
   Value self = x.arg("self");
   return IsFloating(self) ? Ceil(self) : self;
@@ -70,8 +68,7 @@ OP("aten::round.decimals") {
   return decimals < 0 ? RoundEven(self / scale) * scale : RoundEven(self * scale) / scale;
 }
 
-// ---- powers, exponentials, logarithms
-// ---------------------------------------------------------------
+// ---- powers, exponentials, logarithms ----------------------------------------------------------
 OP("aten::reciprocal") { return 1.0 / x.arg("self"); }
 OP("aten::sqrt") { return Sqrt(x.arg("self")); }
 OP("aten::rsqrt") { return Rsqrt(x.arg("self")); }
@@ -86,8 +83,8 @@ OP("aten::sigmoid") { return Logistic(x.arg("self")); }
 OP("aten::logit") {
   Value self = x.arg("self");
   if (x.has("eps")) {
-    Value eps = x.scalar("eps");
-    self = Select(self < eps, eps, Select(self > 1.0 - eps, 1.0 - eps, self));
+    Value low = Rounded(x, x.scalar("eps")), high = Rounded(x, 1.0 - low);
+    self = Select(self < low, low, Select(self > high, high, self));
   }
   return Log(self / (1.0 - self));
 }
@@ -95,12 +92,11 @@ OP("aten::logit_backward") {
   Value grad = x.arg("grad_output"), self = x.arg("self");
   Value inside = grad / (self * (1.0 - self));
   if (!x.has("eps")) return Select((self < 0) | (self > 1), Like(self, NAN), inside);
-  Value eps = x.scalar("eps");
-  return Select((self < eps) | (self > 1.0 - eps), ZerosLike(self), inside);
+  Value low = Rounded(x, x.scalar("eps"));
+  return Select((self < low) | (self > Rounded(x, 1.0 - low)), ZerosLike(self), inside);
 }
 
-// ---- trigonometric and hyperbolic
-// -------------------------------------------------------------------
+// ---- trigonometric and hyperbolic --------------------------------------------------------------
 OP("aten::sin") { return Sin(x.arg("self")); }
 OP("aten::cos") { return Cos(x.arg("self")); }
 OP("aten::tan") { return Chlo(x, "chlo.tan"); }
@@ -121,8 +117,7 @@ OP("aten::sinc") {
 OP("aten::deg2rad") { return x.arg("self") * (kPi / 180); }
 OP("aten::rad2deg") { return x.arg("self") * (180 / kPi); }
 
-// ---- tests and repairs
-// ------------------------------------------------------------------------------
+// ---- tests and repairs -------------------------------------------------------------------------
 OP("aten::isnan", {.tolerance = Tolerance::kExact}) {
   Value self = x.tensor("self");
   return hlo::IsComplex(self.dtype()) ? Ne(self, self) : IsNan(self);
@@ -136,12 +131,11 @@ OP("aten::isneginf", {.tolerance = Tolerance::kExact}) {
   Value self = x.tensor("self");
   return IsFloating(self) ? Eq(self, -INFINITY) : IsInfinite(self);
 }
-OP("aten::nan_to_num", {.tolerance = Tolerance::kExact, .limitation = "complex tensors"}) {
+OP("aten::nan_to_num", {.tolerance = Tolerance::kExact}) {
   Value self = x.tensor("self");
-  const DType dtype = self.dtype();
   if (!IsFloating(self)) return self;
-  if (hlo::IsComplex(dtype)) x.Unsupported("nan_to_num of complex tensors");
   hlo::Builder& b = x.builder();
+  const DType dtype = hlo::RealOf(self.dtype());
   const bool f64 = dtype == DType::kF64;
   double largest = f64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
   if (dtype == DType::kF16) largest = 65504;
@@ -149,8 +143,13 @@ OP("aten::nan_to_num", {.tolerance = Tolerance::kExact, .limitation = "complex t
   Value nan = x.has("nan") ? x.scalar("nan", dtype) : b.Constant(dtype, 0);
   Value high = x.has("posinf") ? x.scalar("posinf", dtype) : b.Constant(dtype, largest);
   Value low = x.has("neginf") ? x.scalar("neginf", dtype) : b.Constant(dtype, -largest);
-  Value finite = Select(Eq(self, INFINITY), high, Select(Eq(self, -INFINITY), low, self));
-  return Select(IsNan(self), nan, finite);
+  auto repaired = [&](Value v) {
+    Value finite = Select(Eq(v, INFINITY), high, Select(Eq(v, -INFINITY), low, v));
+    return Select(IsNan(v), nan, finite);
+  };
+  if (!hlo::IsComplex(self.dtype())) return repaired(self);
+  return b.Complex(repaired(b.Unary("stablehlo.real", self)),
+                   repaired(b.Unary("stablehlo.imag", self)));
 }
 OP("aten::frexp.Tensor", {.tolerance = Tolerance::kExact}) {
   // Reads the exponent's bits. Subnormals are scaled up first.
