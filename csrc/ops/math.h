@@ -27,7 +27,7 @@ Value PowerOf(Value x, double exponent);
 Value Lerp(Value start, Value end, Value weight);
 // max(lo, min(x, hi)) with NaN kept; an absent bound is open. lo > hi gives hi.
 Value ClampTo(Value x, Value lo, Value hi);
-Value Conj(Value x);             // reals: x
+Value Conj(Value x);  // reals: x
 Value Exp2(Value x);
 Value Log2(Value x);
 Value Log10(Value x);
