@@ -17,6 +17,12 @@ std::map<std::string, OpDef, std::less<>>& Table() {
   return *table;
 }
 
+// A dim out of range is torch's IndexError, not a missing lowering.
+class DimError : public hlo::Error {
+ public:
+  using hlo::Error::Error;
+};
+
 }  // namespace
 
 const OpDef* FindOp(std::string_view name) {
@@ -214,7 +220,7 @@ const Shape& Lowering::result(int i) const { return call_.outputs.at(i).shape; }
 int64_t Lowering::WrapDim(int64_t dim, int64_t rank) {
   const int64_t n = std::max<int64_t>(rank, 1);
   if (dim < -n || dim >= n) {
-    throw hlo::Error(StrCat("expected a dim in [", -n, ", ", n - 1, "], got ", dim));
+    throw DimError(StrCat("expected a dim in [", -n, ", ", n - 1, "], got ", dim));
   }
   return dim < 0 ? dim + n : dim;
 }
@@ -309,6 +315,8 @@ StatusOr<Values> Lower(const Call& call, hlo::Builder& builder, const Values& va
       call.schema != nullptr && !call.schema->name.empty() ? call.schema->name : call.def->name;
   try {
     return LowerOrThrow(call, builder, values, checks);
+  } catch (const DimError& e) {
+    return Status(Code::kOutOfRange, StrCat("[", name, "] ", e.what()));
   } catch (const hlo::Error& e) {
     return Unimplemented(StrCat("[", name, "] ", e.what()));
   } catch (const std::exception& e) {

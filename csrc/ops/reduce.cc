@@ -80,13 +80,20 @@ OP("aten::amin", {.tolerance = Tolerance::kExact}) {
   return Shaped(x, MinReduce(v, ReducedDims(x, "dim", v.rank())));
 }
 
+// torch's meta kernel lets an empty tensor pass.
+static void RequireElements(Lowering& x, Value v) {
+  if (v.numel() == 0) x.Unsupported("expected at least one element. Try: a reduction with dim");
+}
+
 OP("aten::max", {.tolerance = Tolerance::kExact}) {
   Value v = x.tensor("self");
+  RequireElements(x, v);
   return MaxReduce(v, AllDims(v));
 }
 
 OP("aten::min", {.tolerance = Tolerance::kExact}) {
   Value v = x.tensor("self");
+  RequireElements(x, v);
   return MinReduce(v, AllDims(v));
 }
 
