@@ -5,11 +5,9 @@
 #include <ATen/ops/broadcast_tensors.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/eq.h>
-#include <ATen/ops/unique_consecutive.h>
 #include <ATen/ops/zeros.h>
 #include <torch/library.h>
 
-#include "csrc/base/counters.h"
 #include "csrc/eager/copy.h"
 #include "csrc/eager/table_op.h"
 
@@ -59,17 +57,35 @@ std::tuple<Tensor, Tensor, Tensor> Unique2(const Tensor& self, bool, bool return
   return Unique(self, "tpu::unique_padded", return_inverse, return_counts);
 }
 
-std::tuple<Tensor, Tensor, Tensor> UniqueConsecutive(const Tensor& self, bool return_inverse,
-                                                     bool return_counts,
+// Slices of `dim` as the rows of a matrix.
+std::tuple<Tensor, Tensor, Tensor> UniqueSlices(const Tensor& self, int64_t dim, const char* row,
+                                                bool inverse, bool counts) {
+  Tensor moved = self.movedim(dim, 0).contiguous();
+  TORCH_CHECK(
+      moved.numel() > 0 || moved.size(0) == 0,
+      "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
+  int64_t n = moved.size(0);
+  auto [rows, positions, sizes] =
+      Unique(moved.reshape({n, n == 0 ? 0 : moved.numel() / n}), row, inverse, counts);
+  std::vector<int64_t> shape = moved.sizes().vec();
+  shape[0] = rows.size(0);
+  return {rows.reshape(shape).movedim(0, dim), positions, sizes};
+}
+
+std::tuple<Tensor, Tensor, Tensor> UniqueDim(const Tensor& self, int64_t dim, bool, bool inverse,
+                                             bool counts) {
+  return UniqueSlices(self, dim, "tpu::unique_rows_padded", inverse, counts);
+}
+
+std::tuple<Tensor, Tensor, Tensor> UniqueDimConsecutive(const Tensor& self, int64_t dim,
+                                                        bool inverse, bool counts) {
+  return UniqueSlices(self, dim, "tpu::unique_rows_consecutive_padded", inverse, counts);
+}
+
+std::tuple<Tensor, Tensor, Tensor> UniqueConsecutive(const Tensor& self, bool inverse, bool counts,
                                                      std::optional<int64_t> dim) {
-  if (dim.has_value() && self.dim() != 1) {
-    // Whole rows as keys are not in the table.
-    CountFallback("aten::unique_consecutive");
-    auto [values, inverse, counts] =
-        at::unique_consecutive(self.cpu(), return_inverse, return_counts, dim);
-    return {values.to(self.device()), inverse.to(self.device()), counts.to(self.device())};
-  }
-  return Unique(self, "tpu::unique_consecutive_padded", return_inverse, return_counts);
+  if (dim.has_value() && self.dim() != 1) return UniqueDimConsecutive(self, *dim, inverse, counts);
+  return Unique(self, "tpu::unique_consecutive_padded", inverse, counts);
 }
 
 Tensor RepeatInterleave(const Tensor& repeats, std::optional<int64_t> output_size) {
@@ -120,6 +136,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("masked_select.out", TORCH_FN(MaskedSelectOut));
   m.impl("_unique2", TORCH_FN(Unique2));
   m.impl("unique_consecutive", TORCH_FN(UniqueConsecutive));
+  m.impl("unique_dim", TORCH_FN(UniqueDim));
+  m.impl("unique_dim_consecutive", TORCH_FN(UniqueDimConsecutive));
   m.impl("repeat_interleave.Tensor", TORCH_FN(RepeatInterleave));
   m.impl("bincount", TORCH_FN(Bincount));
   m.impl("equal", TORCH_FN(Equal));

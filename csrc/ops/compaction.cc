@@ -44,13 +44,17 @@ Value Coordinates(Value positions, const Dims& dims) {
   return b.Concatenate(columns, 1);
 }
 
-// Where a run of equal neighbours starts. NaNs differ from each other, as in torch.
+// Where a run of equal neighbours (rows, from rank 2 on) starts. NaNs differ from each other, as in
+// torch.
 Value RunStarts(Value x) {
   auto& b = x.builder();
   int64_t n = x.dim(0);
   Value first = b.ConstantInt(DType::kPred, 1, {n == 0 ? 0 : 1});
   if (n < 2) return first;
   Value differs = Ne(b.SliceDim(x, 0, 1, n), b.SliceDim(x, 0, 0, n - 1));
+  Dims within;
+  for (int i = 1; i < x.rank(); ++i) within.push_back(i);
+  if (!within.empty()) differs = AnyReduceOr(differs, within);
   return b.Concatenate({first, differs}, 0);
 }
 
@@ -106,6 +110,42 @@ OP("tpu::unique_consecutive_padded", {.tolerance = Tolerance::kExact}) {
   Runs runs = FindRuns(Flat(self));
   return {runs.values, Reshape(Convert(runs.run_of, DType::kS64), self.dims()), runs.counts,
           runs.number};
+}
+
+namespace {
+
+// The order that sorts rows [n, m] lexicographically, s32 [n]: one stable sort per column, last to
+// first.
+Value RowOrder(Value rows) {
+  auto& b = rows.builder();
+  int64_t n = rows.dim(0), m = rows.dim(1);
+  if (rows.numel() == 0) return b.Iota(DType::kS32, {n}, 0);
+  auto more = [&b](const Values& v) -> Values { return {v[0] >= 0.0}; };
+  auto pass = [&](const Values& v) -> Values {
+    Value column = b.DynamicSlice(rows, {b.ConstantInt(DType::kS32, 0), v[0]}, {n, 1});
+    Values sorted = b.Sort({TakeRows(Flat(column), v[1], 0), v[1]}, 0, true,
+                           [](const Values& k) -> Values { return {TotalLess(k[0], k[1])}; });
+    return {v[0] - 1.0, sorted[1]};
+  };
+  Values init = {b.ConstantInt(DType::kS32, m - 1), b.Iota(DType::kS32, {n}, 0)};
+  return b.While(init, more, pass)[1];
+}
+
+}  // namespace
+
+// (self [n, m]) -> sorted distinct rows [n, m], inverse [n] s64, counts [n] s64, count
+OP("tpu::unique_rows_padded", {.tolerance = Tolerance::kExact}) {
+  Value self = x.tensor(0);
+  Value order = RowOrder(self);
+  Runs runs = FindRuns(TakeRows(self, order, 0));
+  Value inverse = ScatterRows(ZerosLike(order), order, runs.run_of, 0);
+  return {runs.values, Convert(inverse, DType::kS64), runs.counts, runs.number};
+}
+
+// The same without the sort.
+OP("tpu::unique_rows_consecutive_padded", {.tolerance = Tolerance::kExact}) {
+  Runs runs = FindRuns(x.tensor(0));
+  return {runs.values, Convert(runs.run_of, DType::kS64), runs.counts, runs.number};
 }
 
 // (repeats [n], int output_size) -> [output_size]: i, repeats[i] times. The caller has summed
