@@ -136,6 +136,8 @@ bool Window::CutBefore(const Template* next, CloseReason* reason) {
 
 Status Window::Record(const Template* call, const Ref<Value>* inputs, bool continues,
                       Ref<Value>* outputs) {
+  // Before the lock: finding the line takes the GIL, which a thread that waits for us may hold.
+  std::string line = Explain::on() ? Explain::CurrentLine() : std::string();
   std::lock_guard<std::mutex> lock(mutex_);
   std::thread::id self = std::this_thread::get_id();
   if (owner_ != self && !continues) {
@@ -145,9 +147,9 @@ Status Window::Record(const Template* call, const Ref<Value>* inputs, bool conti
   CloseReason reason;
   if (CutBefore(call, &reason) && !nodes_.empty()) TT_RETURN_IF_ERROR(CloseLocked(reason));
 
-  if (Explain::on()) [[unlikely]] {
+  if (!line.empty()) [[unlikely]] {
     lines_.resize(nodes_.size());
-    lines_.push_back(Explain::CurrentLine());
+    lines_.push_back(std::move(line));
   }
   nodes_.push_back(
       {call, static_cast<uint32_t>(operands_.size()), static_cast<uint32_t>(values_.size())});
