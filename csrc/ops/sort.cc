@@ -152,8 +152,8 @@ OP("aten::mode", {.tolerance = kExact}) {
   Value yes = x.builder().ConstantInt(DType::kPred, 1, edge);
   Value starts = x.builder().Concatenate({yes, differs}, dim);
   Value ends = x.builder().Concatenate({differs, yes}, dim);
-  Value start = Scan("stablehlo.maximum", Select(starts, at, ZerosLike(at)),
-                     x.builder().MinValue(DType::kS32), dim);
+  Value start =
+      Scan(Select(starts, at, ZerosLike(at)), dim, [](Value a, Value b) { return Max(a, b); });
   Value length = Select(ends, at - start + 1.0, ZerosLike(at));
   Value best = Convert(ArgExtreme(length, dim, true).index, DType::kS32);
   return Shaped(x, Pick(s.values, dim, best), Pick(s.positions, dim, best));
