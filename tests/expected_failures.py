@@ -11,6 +11,9 @@ _STATISTICS = "torch's meta kernel keeps the statistics in float32, as on CUDA; 
 _COMPLEX = "no complex form in the table; needs a complex comparison in the builder"
 
 EXPECTED_FAILURES: dict[str, str] = {
+    "tests/python/test_errors.py::test_same_exception_type_as_cpu[bernoulli range]": (
+        "p is a run-time argument, which no check sees; cure: check host numbers on every call"
+    ),
     f"{_FORWARD}[native_layer_norm-bfloat16]": _STATISTICS,
     f"{_FORWARD}[native_batch_norm-bfloat16]": _STATISTICS,
     f"{_FORWARD}[_native_batch_norm_legit-bfloat16]": _STATISTICS,
