@@ -56,10 +56,6 @@ void Timeline::Launched(const Ref<program::Value>& value) {
     previous = std::exchange(latest_, value);
     return;
   }
-  while (!outstanding_.empty() &&
-         (outstanding_.size() >= kMaxOutstanding || outstanding_.front().IsReady())) {
-    outstanding_.pop_front();
-  }
   PushReadyEvent(*value);
 }
 
@@ -78,6 +74,10 @@ void Timeline::ReleaseValue() {
 }
 
 void Timeline::PushReadyEvent(const program::Value& value) {
+  while (!outstanding_.empty() &&
+         (outstanding_.size() >= kMaxOutstanding || outstanding_.front().IsReady())) {
+    outstanding_.pop_front();
+  }
   // Failing to get an event means the buffer is gone (donated): its consumer stands for it.
   StatusOr<pjrt::Event> ready = value.buffer().Ready();
   if (ready.ok()) outstanding_.push_back(std::move(ready).value());
