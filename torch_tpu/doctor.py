@@ -87,8 +87,8 @@ def _check_cache(report: Report) -> None:
             "process. Try: TORCH_TPU_CACHE_DIR."
         )
         return
-    sizes = [entry.stat().st_size for entry in os.scandir(folder) if entry.is_file()]
-    report.line("cache", f"{folder}, {len(sizes)} files, {sum(sizes) / 2**20:.1f} MiB")
+    stats = _C._cache_stats()
+    report.line("cache", f"{folder}, {stats['entries']} programs, {stats['bytes'] / 2**20:.1f} MiB")
 
 
 def _check_run(report: Report) -> None:

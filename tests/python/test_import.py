@@ -93,20 +93,16 @@ def test_autoload_can_be_turned_off(entry_point):
     assert run(code, entry_point, TORCH_DEVICE_BACKEND_AUTOLOAD="0").returncode == 0
 
 
-def test_import_adds_at_most_50_ms(tmp_path):
-    # CPU time of the import alone, the best of five, with byte code in place.
+def test_import_adds_at_most_50_ms():
+    # CPU time of the import alone; the first run leaves the byte code.
     code = """
         import time, torch
         start = time.process_time()
         import torch_tpu
         print(time.process_time() - start)
     """
-    variables = {
-        "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
-        "PYTHONDONTWRITEBYTECODE": "",
-        "PYTHONPYCACHEPREFIX": str(tmp_path),
-    }
-    seconds = [float(run(code, [REPOSITORY], **variables).stdout) for _ in range(6)][1:]
+    variables = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "PYTHONDONTWRITEBYTECODE": ""}
+    seconds = [float(run(code, [REPOSITORY], **variables).stdout) for _ in range(4)]
     assert min(seconds) <= 0.050, seconds
 
 
