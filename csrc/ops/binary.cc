@@ -27,7 +27,7 @@ OPS(({"aten::div.Tensor_mode", "aten::div.Scalar_mode"})) {
   // torch rounds to the dtype before it truncates.
   return mode == "trunc" ? Trunc(Convert(quotient, x.result().dtype)) : quotient;
 }
-OPS(({"aten::floor_divide", "aten::floor_divide.Scalar"})) {
+OPS(({"aten::floor_divide", "aten::floor_divide.Scalar", "aten::floor_divide_.Tensor"})) {
   return FloorDivide(x.arg("self"), x.arg("other"));
 }
 OPS(({"aten::remainder.Tensor", "aten::remainder.Scalar", "aten::remainder.Scalar_Tensor"})) {
@@ -45,11 +45,11 @@ OPS(({"aten::lerp.Scalar", "aten::lerp.Tensor"})) {
 }
 
 // ---- powers and logarithms ---------------------------------------------------------------------
-OPS(({"aten::pow.Tensor_Tensor", "aten::pow.Scalar"})) {
+OPS(({"aten::pow.Tensor_Tensor", "aten::pow.Scalar", "aten::pow_.Tensor"})) {
   return Power(x.arg("self"), x.arg("exponent"));
 }
 // The exponent decides the lowering: a square is a product, not a call of pow.
-OP("aten::pow.Tensor_Scalar", {.constants = {"exponent"}}) {
+OPS(({"aten::pow.Tensor_Scalar", "aten::pow_.Scalar"}), {.constants = {"exponent"}}) {
   return PowerOf(x.arg("self"), x.number("exponent"));
 }
 OP("aten::hypot") {

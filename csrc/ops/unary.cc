@@ -40,7 +40,8 @@ OP("aten::angle") {
   self = x.arg("self");
   return Select(IsNan(self), self, Select(self < 0, Like(self, kPi), ZerosLike(self)));
 }
-OPS(({"aten::_conj_physical", "aten::conj_physical_"}), {.tolerance = Tolerance::kExact}) {
+OPS(({"aten::_conj_physical", "aten::conj_physical_", "aten::conj_physical.out"}),
+    {.tolerance = Tolerance::kExact}) {
   return Conj(x.tensor("self"));
 }
 
