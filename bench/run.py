@@ -95,11 +95,12 @@ def from_cpp(execute: str, rounds: int) -> tuple[float, float]:
     """Microseconds of PJRT execute alone, and of C++ at::add on the device, both 4x4 float32."""
     plugin = torch_tpu._C._runtime_info()["plugin"]
     floor, adds = [], []
-    torch_tpu._C._bench_add(1000)
+    a, b = torch.randn(4, 4).to("tpu"), torch.randn(4, 4).to("tpu")
+    torch_tpu._C._bench_add(a, b, 1000)
     for _ in range(rounds):
         done = subprocess.run([execute, plugin, "5"], capture_output=True, text=True, check=True)
         floor.append(float(done.stdout))
-        adds.append(torch_tpu._C._bench_add(10_000))
+        adds.append(torch_tpu._C._bench_add(a, b, 10_000) * 1e6)
     return statistics.median(floor), statistics.median(adds)
 
 
