@@ -91,7 +91,7 @@ test-sanitize: $(VENV)/.test
 	@ctest --test-dir build-sanitize --output-on-failure -j$(WORKERS) --timeout 300
 
 test-py: $(VENV)/.test build
-	@$(BIN)/python -m pytest tests -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest $(or $(PYTEST_ARGS),tests) -n $(WORKERS) --dist worksteal
 
 # ---- demo, benchmarks ------------------------------------------------------------------------------------
 demo: $(VENV)/.demo build

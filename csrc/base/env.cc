@@ -20,6 +20,8 @@ const std::vector<EnvVar>& EnvTable() {
       {"TORCH_TPU_CACHE_DIR", "",
        "Folder of the compile cache; empty: torch_tpu in the user's cache folder."},
       {"TORCH_TPU_CACHE", "1", "0 turns the disk cache off."},
+      {"TORCH_TPU_CACHE_MAX_BYTES", "4294967296",
+       "Size cap of the disk cache in bytes; the least recently used go first."},
       {"TORCH_TPU_DUMP_DIR", "",
        "Folder to which each compiled module's StableHLO text is written."},
   };

@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 #include "csrc/base/env.h"
 #include "csrc/device/error.h"
@@ -21,6 +23,10 @@ std::mutex mutex;
 std::atomic<Runtime*> opened{nullptr};
 Status* failure = nullptr;
 std::atomic<bool> bad_fork{false};
+
+std::mutex cache_mutex;
+std::optional<std::string> chosen_folder;  // instead of the environment's
+std::atomic<int64_t> max_bytes{-1};        // instead of the environment's, when not negative
 
 // The child inherits the client but none of the plugin's threads.
 void PoisonForkedChildren() {
@@ -72,9 +78,8 @@ StatusOr<Runtime*> Runtime::Get() {
     runtime->host_is_device_ = runtime->client_->platform() == "cpu";
     if (runtime->host_is_device_) KeepFreedPages();
     TT_ASSIGN_OR_RETURN(std::string print, program::Fingerprint(*runtime->client_, TORCH_VERSION));
-    constexpr int64_t kMaxBytes = int64_t{4} << 30;
     program::ProgramCache::Set(new program::ProgramCache(
-        std::move(print), std::make_unique<program::DiskCache>(CacheFolder(), kMaxBytes)));
+        std::move(print), std::make_unique<program::DiskCache>(CacheFolder(), CacheMaxBytes())));
     return runtime.release();
   };
   StatusOr<Runtime*> runtime = open();
@@ -114,6 +119,10 @@ int Runtime::DeviceCount() {
 }
 
 std::string CacheFolder() {
+  {
+    std::lock_guard<std::mutex> lock(cache_mutex);
+    if (chosen_folder) return *chosen_folder;
+  }
   if (GetEnv("TORCH_TPU_CACHE") == "0") return "";
   std::string folder = GetEnv("TORCH_TPU_CACHE_DIR");
   if (!folder.empty()) return folder;
@@ -124,6 +133,28 @@ std::string CacheFolder() {
     base = home + "/.cache";
   }
   return base + "/torch_tpu";
+}
+
+int64_t CacheMaxBytes() {
+  int64_t bytes = max_bytes.load();
+  if (bytes < 0) bytes = GetEnvInt("TORCH_TPU_CACHE_MAX_BYTES");
+  return std::max<int64_t>(bytes, 0);
+}
+
+void SetCacheFolder(std::optional<std::string> folder) {
+  {
+    std::lock_guard<std::mutex> lock(cache_mutex);
+    chosen_folder = std::move(folder);
+  }
+  if (Runtime* runtime = Runtime::IfOpen()) {
+    runtime->programs().SetDisk(
+        std::make_unique<program::DiskCache>(CacheFolder(), CacheMaxBytes()));
+  }
+}
+
+void SetCacheMaxBytes(int64_t bytes) {
+  max_bytes.store(bytes);
+  if (Runtime* runtime = Runtime::IfOpen()) runtime->programs().disk()->set_max_bytes(bytes);
 }
 
 }  // namespace torch_tpu::device

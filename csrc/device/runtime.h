@@ -3,6 +3,8 @@
 // may outlive every scope. Thread safe.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,7 +42,14 @@ class Runtime {
   bool host_is_device_ = false;
 };
 
-// The folder of the compile cache by TORCH_TPU_CACHE_DIR, XDG_CACHE_HOME and HOME; "" when off.
+// The folder of the compile cache: the one set, else by TORCH_TPU_CACHE_DIR, XDG_CACHE_HOME and
+// HOME;
+// "" when off. Size cap in bytes likewise.
 std::string CacheFolder();
+int64_t CacheMaxBytes();
+// Take effect at once, also before the runtime is open. "" turns the disk cache off, nullopt goes
+// back to the environment's.
+void SetCacheFolder(std::optional<std::string> folder);
+void SetCacheMaxBytes(int64_t bytes);
 
 }  // namespace torch_tpu::device

@@ -375,11 +375,11 @@ const program::CompiledProgram& TableOp::Compiled(const Entry& entry, pjrt::Devi
   key.words = entry.recorded.words;
   key.hash = HashWords(key.words.data(), key.words.size());
   auto record = [&]() -> StatusOr<program::Program> { return entry.recorded.Alone(); };
+  std::string line = program::Explain::CurrentLine();
   program::Outcome outcome;
   Ref<program::CompiledProgram> made =
-      device::ValueOrThrow(program::ProgramCache::Get().Find(key, dev, record));
+      device::ValueOrThrow(program::ProgramCache::Get().Find(key, dev, record, line));
   if (program::Explain::on()) {
-    std::string line = program::Explain::CurrentLine();
     program::Explain::Add({CurrentMode() == Mode::kDebug ? "debug" : "strict",
                            outcome.name(),
                            1,

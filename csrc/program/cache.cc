@@ -1,105 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "csrc/program/cache.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <utility>
 
 #include "csrc/base/counters.h"
 #include "csrc/base/env.h"
+#include "csrc/program/describe.h"
+#include "csrc/program/payload.h"
+#include "csrc/program/run_log.h"
+#include "csrc/program/store_queue.h"
 #include "csrc/program/value.h"
 
 namespace torch_tpu::program {
 namespace {
-
-// ---- payload: output shapes, bounds checks, serialized executable ------------------------------
-
-class Writer {
- public:
-  void Int(int64_t v) { out_.append(reinterpret_cast<const char*>(&v), sizeof v); }
-  void Text(std::string_view text) {
-    Int(static_cast<int64_t>(text.size()));
-    out_.append(text);
-  }
-  std::string Take() { return std::move(out_); }
-
- private:
-  std::string out_;
-};
-
-class Reader {
- public:
-  explicit Reader(std::string_view in) : in_(in) {}
-  int64_t Int() {
-    int64_t v = 0;
-    if (in_.size() < sizeof v) return good_ = false;
-    std::memcpy(&v, in_.data(), sizeof v);
-    in_.remove_prefix(sizeof v);
-    return v;
-  }
-  std::string_view Text() {
-    uint64_t size = static_cast<uint64_t>(Int());
-    if (size > in_.size()) {
-      good_ = false;
-      return {};
-    }
-    std::string_view text = in_.substr(0, size);
-    in_.remove_prefix(size);
-    return text;
-  }
-  // A count of things that take at least eight bytes each.
-  size_t Count() {
-    uint64_t n = static_cast<uint64_t>(Int());
-    if (n > in_.size() / 8) good_ = false;
-    return good_ ? n : 0;
-  }
-  bool done() const { return good_ && in_.empty(); }
-
- private:
-  std::string_view in_;
-  bool good_ = true;
-};
-
-hlo::DType DTypeByName(std::string_view name) {
-  for (int i = 1; i <= static_cast<int>(hlo::DType::kF8E5M2); ++i) {
-    auto dtype = static_cast<hlo::DType>(i);
-    if (hlo::Name(dtype) == name) return dtype;
-  }
-  return hlo::DType::kInvalid;
-}
-
-std::string ToPayload(const std::vector<const hlo::Shape*>& outputs,
-                      const std::vector<ops::BoundsCheck>& checks, std::string_view executable) {
-  Writer w;
-  w.Int(static_cast<int64_t>(outputs.size()));
-  for (const hlo::Shape* shape : outputs) {
-    w.Text(hlo::Name(shape->dtype));
-    w.Int(shape->rank());
-    for (int64_t dim : shape->dims) w.Int(dim);
-  }
-  w.Int(static_cast<int64_t>(checks.size()));
-  for (const ops::BoundsCheck& check : checks) {
-    w.Int(check.bound);
-    w.Int(check.wrap);
-    w.Text(check.argument);
-  }
-  w.Text(executable);
-  return w.Take();
-}
-
-std::string CpuIdentity() {
-  std::ifstream info("/proc/cpuinfo");
-  std::string line, identity;
-  while (std::getline(info, line) && !line.empty()) {
-    if (line.rfind("model name", 0) == 0 || line.rfind("flags", 0) == 0 ||
-        line.rfind("Features", 0) == 0 || line.rfind("CPU part", 0) == 0) {
-      identity += line + "\n";
-    }
-  }
-  return identity;
-}
 
 // "aten__add.Tensor-0123456789abcdef.mlir"; a window of several calls is named by its length.
 void DumpModule(const Program& program, const std::string& text) {
@@ -113,28 +36,39 @@ void DumpModule(const Program& program, const std::string& text) {
   std::ofstream(StrCat(folder, "/", name, "-", Sha256Hex(text).substr(0, 16), ".mlir")) << text;
 }
 
+// Keeps the text of a module that did not compile; gives where.
+std::string KeepFailed(const std::string& text) {
+  std::error_code error;
+  std::string path = (std::filesystem::temp_directory_path(error) /
+                      StrCat("torch_tpu_failed_", Sha256Hex(text).substr(0, 16), ".mlir"))
+                         .string();
+  // Others may write to the folder too: never through a link of theirs.
+  int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd < 0) return StrCat("no file: ", path, ": ", std::strerror(errno));
+  bool good = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  ::close(fd);
+  return good ? path : StrCat(path, " (cut off)");
+}
+
 }  // namespace
 
 ProgramCache::ProgramCache(std::string fingerprint, std::unique_ptr<DiskCache> disk)
     : fingerprint_(std::move(fingerprint)), disk_(std::move(disk)) {}
 
-void CompiledProgram::SetOutputs(std::vector<const hlo::Shape*> outputs) {
-  outputs_ = std::move(outputs);
-  output_bytes_.clear();
-  for (const hlo::Shape* shape : outputs_) output_bytes_.push_back(shape->bytes());
-}
-
 namespace {
 std::atomic<ProgramCache*> process_cache{nullptr};
-}
+std::atomic<int> refusals{0};
+constexpr const char* kWordsLine = "words\n";  // between fingerprint and the program's own words
+}  // namespace
 
 ProgramCache& ProgramCache::Get() { return *process_cache.load(std::memory_order_acquire); }
 void ProgramCache::Set(ProgramCache* cache) {
   process_cache.store(cache, std::memory_order_release);
 }
 
-StatusOr<Ref<CompiledProgram>> ProgramCache::Find(
-    const Key& key, pjrt::Device* device, const std::function<StatusOr<Program>()>& record) {
+StatusOr<Ref<CompiledProgram>> ProgramCache::Find(const Key& key, pjrt::Device* device,
+                                                  const std::function<StatusOr<Program>()>& record,
+                                                  const std::string& line) {
   if (device->index() >= CompiledProgram::kMaxDevices) {
     return Unimplemented(StrCat("device index ", device->index(), " is beyond the limit of ",
                                 CompiledProgram::kMaxDevices, " devices in one process"));
@@ -153,111 +87,197 @@ StatusOr<Ref<CompiledProgram>> ProgramCache::Find(
   // One thread makes it; the others wait here and find it made.
   std::lock_guard<std::mutex> lock(program->mutex_);
   if (program->executable(device->index()) == nullptr) {
-    TT_RETURN_IF_ERROR(Fill(*program, key, device, record));
+    TT_RETURN_IF_ERROR(Fill(*program, key, device, record, line));
   } else {
     Count(Counter::kMemoryHits);
   }
   return program;
 }
 
+CompiledProgram::~CompiledProgram() {
+  for (auto& executable : executables_) delete executable.load(std::memory_order_relaxed);
+}
+
+void CompiledProgram::Describe(std::vector<const hlo::Shape*> outputs,
+                               std::vector<ops::BoundsCheck> checks) {
+  if (described_) return;  // the same for each device; others may be reading it
+  outputs_ = std::move(outputs);
+  for (const hlo::Shape* shape : outputs_) output_bytes_.push_back(shape->bytes());
+  checks_ = std::move(checks);
+  described_ = true;
+}
+
+std::string ProgramCache::DiskKey(const Key& key) const {
+  std::string text = fingerprint_ + kWordsLine;
+  text.append(reinterpret_cast<const char*>(key.words.data()), key.words.size() * 8);
+  return text;
+}
+
 std::unique_ptr<pjrt::Executable> ProgramCache::FromPayload(CompiledProgram& program,
-                                                            std::string_view payload,
+                                                            std::string_view bytes,
                                                             pjrt::Device* device) {
-  Reader r(payload);
-  std::vector<const hlo::Shape*> outputs;
-  for (size_t n = r.Count(); n > 0; --n) {
-    hlo::Shape shape;
-    shape.dtype = DTypeByName(r.Text());
-    if (shape.dtype == hlo::DType::kInvalid) return nullptr;
-    for (size_t rank = r.Count(); rank > 0; --rank) shape.dims.push_back(r.Int());
-    outputs.push_back(InternShape(shape));
-  }
-  std::vector<ops::BoundsCheck> checks;
-  for (size_t n = r.Count(); n > 0; --n) {
-    ops::BoundsCheck check;
-    check.bound = r.Int();
-    check.wrap = r.Int() != 0;
-    check.argument = std::string(r.Text());
-    checks.push_back(std::move(check));
-  }
-  std::string_view bytes = r.Text();
-  if (!r.done()) return nullptr;
-  auto loaded = device->client().Load(bytes, device, outputs.size() + 2 * checks.size());
+  std::optional<Payload> payload = ParsePayload(bytes);
+  if (!payload) return nullptr;
+  size_t results = payload->outputs.size() + 2 * payload->checks.size();
+  auto loaded = device->client().Load(payload->executable, device, results);
   if (!loaded.ok()) return nullptr;
-  program.SetOutputs(std::move(outputs));
-  program.checks_ = std::move(checks);
+  program.Describe(std::move(payload->outputs), std::move(payload->checks));
   return std::move(loaded).value();
 }
 
-Status ProgramCache::Fill(CompiledProgram& program, const Key& key, pjrt::Device* device,
-                          const std::function<StatusOr<Program>()>& record) {
-  std::string disk_key = fingerprint_;
-  disk_key.append(reinterpret_cast<const char*>(key.words.data()), key.words.size() * 8);
-  std::unique_ptr<pjrt::Executable> executable;
-  if (!program.serialized_.empty()) executable = FromPayload(program, program.serialized_, device);
-  auto from_disk = [&] {
-    std::optional<std::string> payload = disk_->Load(disk_key);
-    if (payload) executable = FromPayload(program, *payload, device);
-    if (!executable) return false;
-    Count(Counter::kDiskHits);
-    program.serialized_ = *std::move(payload);
-    return true;
-  };
-  if (!executable && !from_disk()) {
-    DiskCache::Lock lock = disk_->Acquire(disk_key);
-    if (!lock.waited() || !from_disk()) {
-      TT_ASSIGN_OR_RETURN(Program recorded, record());
-      TT_ASSIGN_OR_RETURN(Emitted emitted, Emit(recorded));
-      DumpModule(recorded, emitted.text);
-      auto start = std::chrono::steady_clock::now();
-      auto compiled = device->client().Compile(emitted.text, device);
-      Count(Counter::kCompileMicros, std::chrono::duration_cast<std::chrono::microseconds>(
-                                         std::chrono::steady_clock::now() - start)
-                                         .count());
-      Count(Counter::kCompiles);
-      if (!compiled.ok()) {
-        const ops::Call& call = recorded.calls.front();
-        return compiled.status().Annotate(
-            StrCat("[", call.schema ? call.schema->name : call.def->name, "] compile failed: "));
-      }
-      executable = std::move(compiled).value();
-      std::vector<const hlo::Shape*> outputs;
-      for (const hlo::Shape& shape : emitted.outputs) outputs.push_back(InternShape(shape));
-      program.SetOutputs(std::move(outputs));
-      program.checks_ = std::move(emitted.checks);
-      // Not every executable serializes; such a one lives in memory only.
-      auto bytes = executable->Serialize();
-      if (bytes.ok()) {
-        program.serialized_ = ToPayload(program.outputs_, program.checks_, *bytes);
-        disk_->Store(disk_key, program.serialized_);
-      }
-    }
+std::unique_ptr<pjrt::Executable> ProgramCache::FromDisk(CompiledProgram& program, DiskCache& disk,
+                                                         const std::string& disk_key,
+                                                         pjrt::Device* device) {
+  std::optional<std::string> payload = disk.Load(disk_key);
+  if (!payload) return nullptr;
+  std::unique_ptr<pjrt::Executable> executable = FromPayload(program, *payload, device);
+  if (!executable) {  // intact, but not for this plugin
+    disk.Remove(disk_key);
+    return nullptr;
   }
-  program.executables_[device->index()].store(executable.release(), std::memory_order_release);
+  Count(Counter::kDiskHits);
+  program.KeepSerialized(*std::move(payload), device->client());
+  return executable;
+}
+
+void CompiledProgram::KeepSerialized(std::string bytes, const pjrt::Client& client) {
+  if (client.devices().size() < 2) return;
+  std::lock_guard<std::mutex> lock(serialized_mutex_);
+  serialized_ = std::move(bytes);
+}
+
+void CompiledProgram::ForgetSerialized() {
+  std::lock_guard<std::mutex> lock(serialized_mutex_);
+  serialized_.clear();
+}
+
+std::string CompiledProgram::serialized() {
+  std::lock_guard<std::mutex> lock(serialized_mutex_);
+  return serialized_;
+}
+
+Status ProgramCache::Fill(CompiledProgram& program, const Key& key, pjrt::Device* device,
+                          const std::function<StatusOr<Program>()>& record,
+                          const std::string& line) {
+  std::unique_ptr<pjrt::Executable> executable;
+  if (program.described_ && device->client().devices().size() > 1) {
+    StoreQueue::Get().Drain();  // another device's may be on its way
+    std::string bytes = program.serialized();
+    if (!bytes.empty()) executable = FromPayload(program, bytes, device);
+  }
+  std::shared_ptr<DiskCache> disk = this->disk();
+  std::string disk_key = DiskKey(key);
+  if (!executable) executable = FromDisk(program, *disk, disk_key, device);
+  if (executable) {
+    program.executables_[device->index()].store(executable.release(), std::memory_order_release);
+    return OkStatus();
+  }
+  if (refusals.load() > 0) return Refuse(record);
+  auto lock = std::make_shared<DiskCache::Lock>(disk->Acquire(disk_key));
+  // Another process may have stored it between our look and our turn.
+  if (lock->held()) executable = FromDisk(program, *disk, disk_key, device);
+  std::string description;
+  bool compiled = !executable;
+  auto start = std::chrono::steady_clock::now();
+  if (compiled) {
+    TT_ASSIGN_OR_RETURN(executable, Compile(program, device, record, &description));
+  }
+  const pjrt::Executable* ready = executable.release();
+  program.executables_[device->index()].store(ready, std::memory_order_release);
+  if (!compiled) return OkStatus();
+  auto micros = std::chrono::duration_cast<std::chrono::microseconds>(
+                    std::chrono::steady_clock::now() - start)
+                    .count();
+  bool keep = disk->enabled() || device->client().devices().size() > 1;
+  if (!keep) return OkStatus();
+  StoreQueue::Get().Add([kept = Ref<CompiledProgram>(&program), ready, disk, lock, micros, line,
+                         disk_key = std::move(disk_key), description = std::move(description)] {
+    // Not every executable serializes; such a one lives in memory only.
+    auto bytes = ready->Serialize();
+    if (bytes.ok()) {
+      std::string payload = ToPayload(kept->outputs(), kept->checks(), *bytes);
+      disk->Store(disk_key, description, payload);
+      kept->KeepSerialized(std::move(payload), ready->device()->client());
+    }
+    if (!disk->enabled() || DiskCache::read_only()) return;
+    std::string words = description;
+    std::replace(words.begin(), words.end(), '\n', '\t');
+    AppendToRunLog(disk->folder(),
+                   StrCat(EntryName(disk_key), "\t", micros, "\t", words, "\t", line));
+  });
   return OkStatus();
+}
+
+StatusOr<std::unique_ptr<pjrt::Executable>> ProgramCache::Compile(
+    CompiledProgram& program, pjrt::Device* device,
+    const std::function<StatusOr<Program>()>& record, std::string* description) {
+  TT_ASSIGN_OR_RETURN(Program recorded, record());
+  TT_ASSIGN_OR_RETURN(Emitted emitted, Emit(recorded));
+  DumpModule(recorded, emitted.text);
+  auto start = std::chrono::steady_clock::now();
+  auto compiled = device->client().Compile(emitted.text, device);
+  Count(Counter::kCompileMicros, std::chrono::duration_cast<std::chrono::microseconds>(
+                                     std::chrono::steady_clock::now() - start)
+                                     .count());
+  Count(Counter::kCompiles);
+  if (!compiled.ok()) {
+    return Status(
+        compiled.status().code(),
+        StrCat("[", DescribeOps(recorded), "] compile failed: ", compiled.status().message(),
+               " (inputs ", DescribeInputs(recorded), "; outputs ", DescribeShapes(emitted.outputs),
+               "; StableHLO in ", KeepFailed(emitted.text), ")"));
+  }
+  *description = DescribeLines(recorded, emitted.outputs);
+  std::vector<const hlo::Shape*> outputs;
+  for (const hlo::Shape& shape : emitted.outputs) outputs.push_back(InternShape(shape));
+  program.Describe(std::move(outputs), std::move(emitted.checks));
+  return compiled;
+}
+
+Status ProgramCache::Refuse(const std::function<StatusOr<Program>()>& record) {
+  TT_ASSIGN_OR_RETURN(Program recorded, record());
+  std::string folder = disk()->enabled() ? disk()->folder() : "(disk cache off)";
+  return FailedPrecondition(StrCat(
+      "[", DescribeOps(recorded), "] expected a compiled program in memory or in ", folder,
+      " (torch.tpu.cache.refuse_to_compile), found none for inputs ", DescribeInputs(recorded),
+      ". Try: run these shapes once outside of refuse_to_compile, or import a warm cache."));
+}
+
+void ProgramCache::RefuseToCompile(int delta) { refusals.fetch_add(delta); }
+bool ProgramCache::refuses_to_compile() { return refusals.load(std::memory_order_relaxed) > 0; }
+
+std::shared_ptr<DiskCache> ProgramCache::disk() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return disk_;
+}
+
+void ProgramCache::SetDisk(std::unique_ptr<DiskCache> disk) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  disk_ = std::move(disk);
 }
 
 int64_t ProgramCache::size() const {
   std::lock_guard<std::mutex> lock(mutex_);
-  return static_cast<int64_t>(table_.size());
+  return std::count_if(table_.begin(), table_.end(), [](const auto& item) {
+    const auto& all = item.second->executables_;
+    return std::any_of(std::begin(all), std::end(all),
+                       [](const auto& e) { return e.load() != nullptr; });
+  });
 }
 
 void ProgramCache::Clear() {
+  StoreQueue::Get().Drain();
+  std::vector<std::unique_ptr<const pjrt::Executable>> retired;
   std::lock_guard<std::mutex> lock(mutex_);
-  table_.clear();
-}
-
-StatusOr<std::string> Fingerprint(pjrt::Client& client, std::string_view torch_version) {
-  TT_ASSIGN_OR_RETURN(std::string plugin, client.plugin().Fingerprint());
-  std::string print =
-      StrCat("content ", kContentHash, "\ntorch ", torch_version, "\nplugin ", plugin,
-             "\nplatform ", client.platform(), " ", client.platform_version(), "\n");
-  if (!client.devices().empty()) print += StrCat("device ", client.devices()[0]->kind(), "\n");
-  if (client.platform() == "cpu") print += CpuIdentity();
-  for (const char* flags : {"XLA_FLAGS", "LIBTPU_INIT_ARGS", "NPROC"}) {
-    print += StrCat(flags, "=", GetEnv(flags), "\n");
+  // The programs stay, for signatures point to them; the next use fills them again.
+  for (auto& [key, program] : table_) {
+    for (auto& place : program->executables_) {
+      if (const pjrt::Executable* executable = place.exchange(nullptr))
+        retired.emplace_back(executable);
+    }
+    program->ForgetSerialized();
   }
-  return print;
+  retired_ = std::move(retired);
 }
 
 }  // namespace torch_tpu::program

@@ -7,13 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 #include <utility>
-#include <vector>
 
 #include "csrc/base/hash.h"
 #include "csrc/base/status.h"
@@ -23,8 +23,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kMagic = "torch_tpu cache 1\n";
+// The format: magic, then sized strings: checksum of all that follows it, description, key,
+// payload.
+constexpr std::string_view kMagic = "torch_tpu cache 2\n";
 constexpr const char* kSuffix = ".prog";
+
+std::atomic<int> read_only_holders{0};
 
 void PutSized(std::string* out, std::string_view bytes) {
   uint64_t size = bytes.size();
@@ -43,14 +47,41 @@ bool TakeSized(std::string_view* in, std::string_view* bytes) {
   return true;
 }
 
-// Whole file, or nullopt when absent, not a plain file of ours, or unreadable.
-std::optional<std::string> ReadOwned(const std::string& path) {
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0) return std::nullopt;
+struct Parts {
+  std::string_view description, key, payload;
+};
+
+// Checks everything; the views are into `file`.
+bool Parse(std::string_view file, Parts* parts) {
+  if (file.substr(0, kMagic.size()) != kMagic) return false;
+  file.remove_prefix(kMagic.size());
+  std::string_view digest;
+  return TakeSized(&file, &digest) && digest == Sha256Hex(file) &&
+         TakeSized(&file, &parts->description) && TakeSized(&file, &parts->key) &&
+         TakeSized(&file, &parts->payload) && file.empty();
+}
+
+// Description and key alone, from the beginning of a file.
+bool ParseHeader(std::string_view file, Parts* parts) {
+  if (file.substr(0, kMagic.size()) != kMagic) return false;
+  file.remove_prefix(kMagic.size());
+  std::string_view digest;
+  return TakeSized(&file, &digest) && TakeSized(&file, &parts->description) &&
+         TakeSized(&file, &parts->key);
+}
+
+enum class Read { kAbsent, kForeign, kGood };
+
+// At most `limit` bytes of a plain file of ours.
+Read ReadOwned(const std::string& path, bool touch, size_t limit, std::string* content) {
+  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  // Only a link or another's file is foreign; being out of descriptors says nothing about the
+  // entry.
+  if (fd < 0) return errno == ELOOP || errno == EACCES ? Read::kForeign : Read::kAbsent;
   struct stat info;
-  std::optional<std::string> content;
+  Read result = Read::kForeign;
   if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == ::geteuid()) {
-    content.emplace(static_cast<size_t>(info.st_size), '\0');
+    content->resize(std::min(limit, static_cast<size_t>(info.st_size)));
     size_t done = 0;
     while (done < content->size()) {
       ssize_t n = ::read(fd, content->data() + done, content->size() - done);
@@ -58,24 +89,48 @@ std::optional<std::string> ReadOwned(const std::string& path) {
       if (n <= 0) break;
       done += static_cast<size_t>(n);
     }
-    if (done != content->size()) content.reset();
-    ::futimens(fd, nullptr);  // last use, for the LRU
+    content->resize(done);
+    result = Read::kGood;
+    if (touch) ::futimens(fd, nullptr);  // last use, for the LRU
   }
   ::close(fd);
-  return content;
+  return result;
+}
+
+double Seconds(const struct timespec& t) {
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+// Leftovers of a killed process: nobody writes or holds one for an hour.
+void RemoveLeftover(const std::string& path, bool is_lock) {
+  int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return;
+  if (!is_lock || ::flock(fd, LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());
+  ::close(fd);
 }
 
 }  // namespace
+
+std::string EntryName(std::string_view key) { return Sha256Hex(key); }
+
+void DiskCache::HoldReadOnly(int delta) { read_only_holders.fetch_add(delta); }
+bool DiskCache::read_only() { return read_only_holders.load(std::memory_order_relaxed) > 0; }
 
 DiskCache::DiskCache(std::string folder, int64_t max_bytes)
     : folder_(std::move(folder)), max_bytes_(max_bytes) {
   if (folder_.empty()) return;
   std::error_code error;
-  fs::create_directories(fs::path(folder_).parent_path(), error);
-  ::mkdir(folder_.c_str(), 0700);
+  if (!read_only()) {
+    fs::create_directories(fs::path(folder_).parent_path(), error);
+    ::mkdir(folder_.c_str(), 0700);
+  }
   struct stat info;
-  if (::stat(folder_.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
+  if (::stat(folder_.c_str(), &info) != 0) {
     WarnOnce(StrCat("the folder ", folder_, " cannot be made (", std::strerror(errno), ")"));
+    return;
+  }
+  if (!S_ISDIR(info.st_mode)) {
+    WarnOnce(StrCat(folder_, " is not a folder"));
     return;
   }
   // Loading an entry runs its code: a folder others can write is not ours to trust.
@@ -83,15 +138,15 @@ DiskCache::DiskCache(std::string folder, int64_t max_bytes)
     WarnOnce(StrCat("the folder ", folder_, " belongs to or can be written by another user"));
     return;
   }
-  enabled_ = true;
+  enabled_ = writable_ = true;
 }
 
 std::string DiskCache::PathOf(std::string_view key) const {
-  return StrCat(folder_, "/", Sha256Hex(key), kSuffix);
+  return StrCat(folder_, "/", EntryName(key), kSuffix);
 }
 
 void DiskCache::WarnOnce(const std::string& what) {
-  if (std::exchange(warned_, true)) return;
+  if (warned_.exchange(true)) return;
   std::fprintf(stderr,
                "torch_tpu: compiled programs are kept in memory only: %s. Try: set "
                "TORCH_TPU_CACHE_DIR to a folder of yours with free space, or TORCH_TPU_CACHE=0.\n",
@@ -99,28 +154,47 @@ void DiskCache::WarnOnce(const std::string& what) {
 }
 
 std::optional<std::string> DiskCache::Load(std::string_view key) {
-  if (!enabled_) return std::nullopt;
-  std::string path = PathOf(key);
-  std::optional<std::string> content = ReadOwned(path);
-  if (!content) return std::nullopt;
-  std::string_view rest(*content), digest, stored_key, payload;
-  bool good = rest.substr(0, kMagic.size()) == kMagic;
-  if (good) {
-    rest.remove_prefix(kMagic.size());
-    good = TakeSized(&rest, &digest) && digest == Sha256Hex(rest) &&
-           TakeSized(&rest, &stored_key) && stored_key == key && TakeSized(&rest, &payload) &&
-           rest.empty();
+  if (!enabled()) return std::nullopt;
+  std::string path = PathOf(key), content;
+  Read read = ReadOwned(path, /*touch=*/!read_only(), SIZE_MAX, &content);
+  if (read == Read::kAbsent) return std::nullopt;
+  Parts parts;
+  if (read == Read::kGood && Parse(content, &parts) && parts.key == key) {
+    return std::string(parts.payload);
   }
-  if (!good) {
-    ::unlink(path.c_str());
-    return std::nullopt;
-  }
-  return std::string(payload);
+  if (!read_only()) ::unlink(path.c_str());
+  return std::nullopt;
 }
 
-void DiskCache::Store(std::string_view key, std::string_view payload) {
-  if (!enabled_) return;
+void DiskCache::Remove(std::string_view key) {
+  if (enabled() && !read_only()) ::unlink(PathOf(key).c_str());
+}
+
+bool DiskCache::Write(const std::string& path, std::string_view content) {
+  int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0 && errno == ENOENT && ::mkdir(folder_.c_str(), 0700) == 0) {  // removed meanwhile
+    fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  }
+  if (fd < 0) return false;
+  int reason = 0;
+  while (!content.empty() && reason == 0) {
+    ssize_t n = ::write(fd, content.data(), content.size());
+    if (n > 0) {
+      content.remove_prefix(static_cast<size_t>(n));
+    } else if (n == 0 || errno != EINTR) {
+      reason = n == 0 ? ENOSPC : errno;
+    }
+  }
+  if (::close(fd) != 0 && reason == 0) reason = errno;
+  errno = reason;
+  return reason == 0;
+}
+
+void DiskCache::Store(std::string_view key, std::string_view description,
+                      std::string_view payload) {
+  if (!enabled() || !writable_ || read_only()) return;
   std::string body, file(kMagic);
+  PutSized(&body, description);
   PutSized(&body, key);
   PutSized(&body, payload);
   PutSized(&file, Sha256Hex(body));
@@ -128,102 +202,132 @@ void DiskCache::Store(std::string_view key, std::string_view payload) {
   std::string path = PathOf(key);
   static std::atomic<int> serial{0};
   std::string temporary = StrCat(path, ".", ::getpid(), ".", serial++, ".tmp");
-  int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  bool good = fd >= 0;
-  for (size_t done = 0; good && done < file.size();) {
-    ssize_t n = ::write(fd, file.data() + done, file.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    good = n > 0;
-    if (good) done += static_cast<size_t>(n);
-  }
-  int reason = errno;
-  if (fd >= 0) good = ::close(fd) == 0 && good;
-  if (good) good = ::rename(temporary.c_str(), path.c_str()) == 0;
-  if (!good) {
+  if (!Write(temporary, file) || ::rename(temporary.c_str(), path.c_str()) != 0) {
+    int reason = errno;
     ::unlink(temporary.c_str());
     WarnOnce(StrCat("writing to ", folder_, " failed (", std::strerror(reason), ")"));
-    enabled_ = reason != EROFS && reason != EACCES && reason != ENOSPC;
+    writable_ = false;  // what is there can still be loaded
     return;
   }
-  stored_since_prune_ += static_cast<int64_t>(file.size());
-  if (stored_since_prune_ > max_bytes_ / 16) Prune(max_bytes_);
+  // The first store of a process looks too: many short processes must not outgrow the cap.
+  if (until_prune_.fetch_sub(static_cast<int64_t>(file.size())) <= 0) Prune(max_bytes());
 }
 
 int64_t DiskCache::Prune(int64_t max_bytes) {
   struct Entry {
-    fs::file_time_type used;
+    double used;
     int64_t bytes;
-    fs::path path;
+    std::string path;
   };
+  if (!enabled() || read_only()) return 0;
   std::vector<Entry> entries;
   int64_t total = 0, removed = 0;
+  double now =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   std::error_code error;
   for (const auto& item : fs::directory_iterator(folder_, error)) {
-    int64_t bytes = static_cast<int64_t>(item.file_size(error));
-    if (error) continue;
-    fs::file_time_type used = item.last_write_time(error);
-    if (error) continue;
-    // Leftovers of a killed writer.
-    bool stale = item.path().extension() == ".tmp" &&
-                 fs::file_time_type::clock::now() - used > std::chrono::hours(1);
-    if (stale) {
-      fs::remove(item.path(), error);
-    } else if (item.path().extension() == kSuffix) {
-      entries.push_back({used, bytes, item.path()});
-      total += bytes;
+    std::string path = item.path().string();
+    struct stat info;
+    if (::lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    fs::path extension = item.path().extension();
+    if (extension == kSuffix) {
+      entries.push_back({Seconds(info.st_mtim), static_cast<int64_t>(info.st_size), path});
+      total += entries.back().bytes;
+    } else if (extension == ".tmp" || extension == ".lock") {
+      if (now - Seconds(info.st_mtim) > 3600) RemoveLeftover(path, extension == ".lock");
     }
   }
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return a.used < b.used; });
   for (const Entry& entry : entries) {
     if (total - removed <= max_bytes) break;
-    if (fs::remove(entry.path, error)) removed += entry.bytes;
+    if (::unlink(entry.path.c_str()) == 0) removed += entry.bytes;
   }
-  stored_since_prune_ = 0;
+  // Look again well before what is left of the cap is used up.
+  until_prune_ = std::max<int64_t>((max_bytes - (total - removed)) / 2, max_bytes / 64);
   return removed;
 }
 
 DiskStats DiskCache::Stats() const {
   DiskStats stats;
   stats.folder = folder_;
-  stats.enabled = enabled_;
+  stats.enabled = enabled();
   std::error_code error;
-  if (!enabled_) return stats;
+  if (!stats.enabled) return stats;
   for (const auto& item : fs::directory_iterator(folder_, error)) {
     if (item.path().extension() != kSuffix) continue;
+    std::error_code gone;  // removed by another process meanwhile
+    auto bytes = item.file_size(gone);
+    if (gone) continue;
     ++stats.entries;
-    stats.bytes += static_cast<int64_t>(item.file_size(error));
+    stats.bytes += static_cast<int64_t>(bytes);
   }
   return stats;
 }
 
-DiskCache::Lock DiskCache::Acquire(std::string_view key) {
-  Lock lock;
-  if (!enabled_) return lock;
-  lock.path_ = StrCat(PathOf(key), ".lock");
-  for (;;) {
-    lock.fd_ = ::open(lock.path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (lock.fd_ < 0) return lock;
-    if (::flock(lock.fd_, LOCK_EX | LOCK_NB) != 0) {
-      lock.waited_ = true;
-      while (::flock(lock.fd_, LOCK_EX) != 0 && errno == EINTR) {
-      }
+std::vector<DiskEntry> DiskCache::List(bool verify) const {
+  constexpr size_t kHeaderBytes = size_t{1} << 20;  // descriptions and keys are some kilobytes
+  std::vector<DiskEntry> entries;
+  std::error_code error;
+  if (!enabled()) return entries;
+  for (const auto& item : fs::directory_iterator(folder_, error)) {
+    if (item.path().extension() != kSuffix) continue;
+    DiskEntry entry;
+    entry.name = item.path().stem().string();
+    struct stat info;
+    if (::lstat(item.path().c_str(), &info) != 0) continue;
+    entry.bytes = static_cast<int64_t>(info.st_size);
+    entry.last_use = Seconds(info.st_mtim);
+    std::string content;
+    Parts parts;
+    if (ReadOwned(item.path().string(), /*touch=*/false, verify ? SIZE_MAX : kHeaderBytes,
+                  &content) == Read::kGood) {
+      entry.good = verify ? Parse(content, &parts) && EntryName(parts.key) == entry.name
+                          : ParseHeader(content, &parts);
     }
+    if (entry.good) {
+      entry.description = parts.description;
+      entry.key = parts.key;
+    }
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+DiskCache::Lock DiskCache::Acquire(std::string_view key) {
+  using std::chrono::steady_clock;
+  Lock lock;
+  if (!enabled() || !writable_ || read_only()) return lock;
+  lock.path_ = StrCat(PathOf(key), ".lock");
+  auto deadline = steady_clock::now() + std::chrono::minutes(10);
+  auto pause = std::chrono::milliseconds(1);
+  while (steady_clock::now() < deadline) {
+    int fd = ::open(lock.path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) return lock;
     // The holder removes the file on release: make sure that ours is still the one with the name.
     struct stat ours, named;
-    if (::fstat(lock.fd_, &ours) == 0 && ::stat(lock.path_.c_str(), &named) == 0 &&
-        ours.st_ino == named.st_ino) {
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) {
+      if (::fstat(fd, &ours) == 0 && ::stat(lock.path_.c_str(), &named) == 0 &&
+          ours.st_ino == named.st_ino) {
+        lock.fd_ = fd;
+        return lock;
+      }
+    } else if (errno != EWOULDBLOCK && errno != EINTR) {  // a file system without locks
+      ::close(fd);
       return lock;
+    } else {
+      std::this_thread::sleep_for(pause);
+      pause = std::min(pause * 2, std::chrono::milliseconds(20));
     }
-    ::close(lock.fd_);
+    ::close(fd);
   }
+  return lock;
 }
 
 DiskCache::Lock::Lock(Lock&& o) noexcept { *this = std::move(o); }
 
 DiskCache::Lock& DiskCache::Lock::operator=(Lock&& o) noexcept {
   std::swap(fd_, o.fd_);
-  std::swap(waited_, o.waited_);
   std::swap(path_, o.path_);
   return *this;
 }
@@ -231,6 +335,7 @@ DiskCache::Lock& DiskCache::Lock::operator=(Lock&& o) noexcept {
 DiskCache::Lock::~Lock() {
   if (fd_ < 0) return;
   ::unlink(path_.c_str());
+  ::flock(fd_, LOCK_UN);  // a forked child may hold a copy of the descriptor
   ::close(fd_);
 }
 

@@ -5,11 +5,13 @@
 // one warning. Thread safe and safe across processes.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace torch_tpu::program {
 
@@ -19,48 +21,79 @@ struct DiskStats {
   int64_t entries = 0, bytes = 0;
 };
 
+// One entry as a person sees it.
+struct DiskEntry {
+  std::string name;         // SHA-256 of the key, hex
+  std::string description;  // DescribeLines of program/describe.h
+  std::string key;          // the whole key
+  int64_t bytes = 0;
+  double last_use = 0;  // seconds since the epoch
+  bool good = false;    // header readable; with `verify`, also the checksum
+};
+
 class DiskCache {
  public:
-  // `folder` is made with mode 0700 when absent. Entries of other owners are ignored.
+  // `folder` is made with mode 0700 when absent; "" is a cache that is off. Entries of other owners
+  // are ignored.
   DiskCache(std::string folder, int64_t max_bytes);
 
-  bool enabled() const { return enabled_; }
+  bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
+  const std::string& folder() const { return folder_; }
+  int64_t max_bytes() const { return max_bytes_.load(std::memory_order_relaxed); }
+  void set_max_bytes(int64_t bytes) { max_bytes_.store(bytes, std::memory_order_relaxed); }
+
   // The payload stored under `key`.
   std::optional<std::string> Load(std::string_view key);
-  // Atomic; failures warn once and are otherwise silent.
-  void Store(std::string_view key, std::string_view payload);
-  // Removes least recently used entries until at most `max_bytes` remain; gives the bytes removed.
+  // Atomic; failures warn once and are otherwise silent. Prunes now and then.
+  void Store(std::string_view key, std::string_view description, std::string_view payload);
+  // For an entry that turned out to be unusable.
+  void Remove(std::string_view key);
+  // Removes least recently used entries until at most `max_bytes` remain, and what killed processes
+  // left behind; gives the bytes removed.
   int64_t Prune(int64_t max_bytes);
   DiskStats Stats() const;
+  // Reads each entry's header; with `verify` the whole file, against its checksum.
+  std::vector<DiskEntry> List(bool verify) const;
 
-  // Holds the right to compile `key` among all processes; blocks while another process has it.
-  // Releasing (destruction) wakes the others. An invalid one (no disk) holds nothing.
+  // Adds to the number of holders who want the disk left as it is, in the whole process: while
+  // there is one, entries are loaded and nothing is written, removed or locked.
+  static void HoldReadOnly(int delta);
+  static bool read_only();
+
+  // Holds the right to compile `key` among all processes. Releasing (destruction) wakes the others.
+  // An invalid one (no disk, read-only) holds nothing.
   class Lock {
    public:
     Lock() = default;
     Lock(Lock&& o) noexcept;
     Lock& operator=(Lock&& o) noexcept;
     ~Lock();
-    // True when another process held it first: look on the disk again.
-    bool waited() const { return waited_; }
+    bool held() const { return fd_ >= 0; }
 
    private:
     friend class DiskCache;
     int fd_ = -1;
-    bool waited_ = false;
     std::string path_;
   };
+  // Blocks while another holder has it, up to ten minutes (a stopped process must not stop others);
+  // then gives an invalid one. The holder before may have stored the entry: Load again.
   Lock Acquire(std::string_view key);
 
  private:
   std::string PathOf(std::string_view key) const;
+  bool Write(const std::string& path, std::string_view content);
   void WarnOnce(const std::string& what);
 
-  std::string folder_;
-  int64_t max_bytes_;
-  bool enabled_ = false;
-  bool warned_ = false;
-  int64_t stored_since_prune_ = 0;
+  const std::string folder_;
+  std::atomic<int64_t> max_bytes_;
+  std::atomic<bool> enabled_{false};
+  std::atomic<bool> writable_{false};
+  std::atomic<bool> warned_{false};
+  std::atomic<int64_t> until_prune_{
+      0};  // bytes that may be stored before the next look at the size
 };
+
+// The name under which `key` is stored.
+std::string EntryName(std::string_view key);
 
 }  // namespace torch_tpu::program

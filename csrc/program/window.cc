@@ -258,7 +258,8 @@ StatusOr<Ref<CompiledProgram>> Window::Compiled(const std::vector<int>& live,
   uint64_t hash = HashWords(words_.data(), words_.size()).lo;
   std::vector<Plan>& plans = plans_[hash];
   for (const Plan& plan : plans) {
-    if (plan.words == words_) {
+    // ProgramCache::Clear may have taken the executable.
+    if (plan.words == words_ && plan.program->executable(device_->index()) != nullptr) {
       Count(Counter::kMemoryHits);
       return plan.program;
     }

@@ -8,6 +8,7 @@
 namespace torch_tpu::python {
 
 void BindDevice(pybind11::module_& m);
+void BindProgram(pybind11::module_& m);
 void BindOps(pybind11::module_& m);
 // Also registers the op table with the dispatcher.
 void BindEager(pybind11::module_& m);

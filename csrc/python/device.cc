@@ -17,6 +17,7 @@
 #include "csrc/device/runtime.h"
 #include "csrc/device/stream.h"
 #include "csrc/device/timeline.h"
+#include "csrc/program/store_queue.h"
 #include "csrc/program/window.h"
 #include "csrc/python/bindings.h"
 
@@ -87,7 +88,8 @@ py::list EnvironmentTable() {
   return out;
 }
 
-// At exit: waits for what runs, so that the plugin's threads are idle when libraries are torn down.
+// At exit: waits for what runs and for what is being written to the disk cache, so that the
+// plugin's threads are idle when libraries are torn down.
 void Drain() {
   Runtime* runtime = Runtime::IfOpen();
   if (runtime == nullptr) return;
@@ -95,6 +97,7 @@ void Drain() {
     (void)device::Timeline::Of(i)
         .Synchronize();  // errors were the business of a synchronize before
   }
+  program::StoreQueue::Get().Drain();
 }
 
 void BindStat(py::dict& out, const char* name, const c10::CachingAllocator::Stat& stat) {
@@ -126,7 +129,6 @@ void BindDevice(py::module_& m) {
   m.def("_is_initialized", [] { return Runtime::IfOpen() != nullptr; });
   m.def("_is_in_bad_fork", &Runtime::InBadFork);
   m.def("_runtime_info", &RuntimeInfo);
-  m.def("_cache_folder", &device::CacheFolder);
   m.def("_drain", &Drain, WithoutGil());
 
   m.def("_device_count", &Runtime::DeviceCount, WithoutGil());

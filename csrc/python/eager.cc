@@ -6,7 +6,6 @@
 
 #include <chrono>
 
-#include "csrc/device/runtime.h"
 #include "csrc/eager/mode.h"
 #include "csrc/eager/register.h"
 #include "csrc/program/explain.h"
@@ -16,18 +15,6 @@ namespace torch_tpu::python {
 namespace {
 
 namespace py = pybind11;
-
-py::dict CacheStats() {
-  py::dict stats;
-  device::Runtime& runtime = device::Runtime::Require();
-  program::DiskStats disk = runtime.programs().disk().Stats();
-  stats["programs"] = runtime.programs().size();
-  stats["folder"] = disk.folder;
-  stats["enabled"] = disk.enabled;
-  stats["entries"] = disk.entries;
-  stats["bytes"] = disk.bytes;
-  return stats;
-}
 
 // Seconds per at::add of two tensors, called from C++ `count` times.
 double BenchAdd(py::handle a, py::handle b, int64_t count) {
@@ -91,7 +78,6 @@ void BindEager(py::module_& m) {
   m.def("_get_mode", [] { return std::string(eager::ModeName()); });
   m.def("_registered_overloads", &eager::RegisteredOverloads);
   m.def("_unusable_rows", &eager::UnusableRows);
-  m.def("_cache_stats", &CacheStats);
   m.def("_bench_add", &BenchAdd);
   program::Explain::SetLineHook(&UserLine);
   m.def("_explain_start", &program::Explain::Start);

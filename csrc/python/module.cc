@@ -16,6 +16,7 @@ PYBIND11_MODULE(_C, m) {
   });
   torch_tpu::device::RegisterHooks();
   torch_tpu::python::BindDevice(m);
+  torch_tpu::python::BindProgram(m);
   torch_tpu::python::BindOps(m);
   torch_tpu::python::BindEager(m);
 }

@@ -7,7 +7,7 @@ Ours on top: :func:`metrics`, :func:`set_eager_mode`, :func:`eager_mode`.
 import torch
 
 from torch_tpu import _C
-from torch_tpu.tpu import amp, bucket
+from torch_tpu.tpu import amp, bucket, cache
 from torch_tpu.tpu.amp import get_amp_supported_dtype, is_bf16_supported
 from torch_tpu.tpu.devices import (
     DeviceProperties,
@@ -86,6 +86,7 @@ __all__ = [
     "StreamContext",
     "amp",
     "bucket",
+    "cache",
     "current_device",
     "current_stream",
     "default_generators",
