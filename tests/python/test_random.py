@@ -172,3 +172,21 @@ def test_numbers_are_uniform_and_normal():
     assert abs(u.mean() - 0.5) < 0.005 and abs(u.var() - 1 / 12) < 0.002
     n = torch.randn(200_000, device="tpu").cpu()
     assert abs(n.mean()) < 0.01 and abs(n.std() - 1) < 0.01
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_activation_checkpoint_draws_the_same_dropout_again(reentrant):
+    x = torch.linspace(0, 1, 64, device="tpu").requires_grad_()
+    drop = torch.nn.Dropout(0.5)
+
+    def block(t):
+        return drop(t.tanh()) * t
+
+    torch.manual_seed(3)
+    y = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=reentrant)
+    y.sum().backward()
+    state = torch.tpu.get_rng_state()
+    torch.manual_seed(3)
+    (expected,) = torch.autograd.grad(block(x).sum(), x)
+    torch.testing.assert_close(x.grad.cpu(), expected.cpu())
+    assert torch.equal(state, torch.tpu.get_rng_state())

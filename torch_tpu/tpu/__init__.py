@@ -72,10 +72,13 @@ from torch_tpu.tpu.streams import (
 )
 
 
-def __getattr__(name: str) -> tuple[torch.Generator, ...]:
+def __getattr__(name: str) -> tuple[torch.Generator, ...] | bool:
     # Counting devices may open the plugin, so not at import.
     if name == "default_generators":
         return tuple(_C._default_generator(i) for i in range(device_count()))
+    # torch.utils.checkpoint saves and restores the generators of a device that says so.
+    if name == "_initialized":
+        return is_initialized()
     raise AttributeError(f"module 'torch.tpu' has no attribute {name!r}")
 
 
